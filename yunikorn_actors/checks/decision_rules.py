@@ -28,7 +28,7 @@ from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.reserved_nodes import RESERVED_NODES_MIN
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource, add, charge, fits_in
+from yunikorn_actors.values.resource import Resource, add, charge, fits_in, sub
 from yunikorn_actors.values.tags import GPU
 
 
@@ -97,6 +97,11 @@ def _parked(state: PartitionState, fact: f.AskParked, _: Container[str]) -> Iter
 
 def _admitted(state: PartitionState, fact: f.GangAdmitted, _: Container[str]) -> Iterator[str]:
     app = state.applications[fact.application_id]
+    if fact.claims:
+        used = add(sub(app.queue.allocated, app.queue.preempting), app.queue.earmarked)
+        guaranteed = app.queue.spec.guaranteed or {}
+        yield from _above(f"the guarantee of {app.queue.path}", guaranteed, used, unplaced(app))
+        return
     for name, most, used in committed(state, app):
         yield from _above(name, most, used, unplaced(app))
 

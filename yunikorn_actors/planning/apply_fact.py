@@ -522,7 +522,7 @@ def _lose_reservation(model: Model, ask: AskView) -> None:
     if ask.open:
         model.requeue.look_into(ask)
         if ask.app.leaf.is_entitled:
-            model.requeue.ask_may_preempt(ask)
+            model.requeue.may_preempt(ask.app.leaf, ask.ask.created_ns)
 
 
 def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:

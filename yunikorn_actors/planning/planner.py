@@ -66,7 +66,7 @@ class Planner:
         self.admitter = Admitter(model, open_proposals)
         self.gatekeeper = Gatekeeper(model, open_proposals, self.admitter)
         self.reserver = Reserver(model, open_proposals, reservation_delay_ns)
-        self.preemptor = Preemptor(model, open_proposals, preemption_delay_ns)
+        self.preemptor = Preemptor(model, open_proposals, self.admitter, preemption_delay_ns)
         self.placer = Placer(
             model,
             open_proposals,

@@ -21,11 +21,13 @@ from yunikorn_actors.values.resource import Resource, fits_in
 from yunikorn_actors.values.tags import GPU
 
 
-def check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
+def check_application(
+    state: PartitionState, app: Application, ask: Ask, *, is_admitting: bool = False
+) -> Refusal | None:
     """Check whether the application may have this ask served now, room or not."""
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
-    if app.task_groups and waits_for_gang(app, ask.spec):
+    if app.task_groups and waits_for_gang(app, ask.spec, is_admitting=is_admitting):
         return Refusal.GANG_HELD
     return check_start(state, app) if app.state is ApplicationState.ACCEPTED else None
 

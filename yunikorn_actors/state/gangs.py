@@ -22,6 +22,7 @@ from yunikorn_actors.values.resource import (
     charge,
     component_wise_min,
     fits_in,
+    sub,
     sub_only_existing,
 )
 
@@ -157,6 +158,13 @@ def refusing_queue(
         if not has_room(uncommitted, used(queue), need.items()):
             return queue
     return None
+
+
+def refusing_claim(
+    app: Application, need: Resource, expected: Callable[[Queue], Resource], committed: Committed
+) -> Queue | None:
+    """As `refusing_queue`, when all that was decided has happened: its promises count as used."""
+    return refusing_queue(app, need, lambda it: sub(expected(it), it.earmarked), committed)
 
 
 def refusing_limit(

@@ -44,6 +44,7 @@ from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.swap import Swap
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
+from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import describe, fits_in, fits_in_max_undef, sub
 from yunikorn_actors.values.tags import GPU
 
@@ -81,19 +82,26 @@ def admit(unit: UnitOfWork, proposal: AdmitGang) -> Refusal | None:
     refusal = check_admission(unit.state, proposal)
     if refusal is None:
         app = unit.state.applications[proposal.application_id]
-        unit.record(
-            f.GangAdmitted(
-                application_id=app.id,
-                serial=app.serial,
-                queue=app.queue.path,
-                commitment=unplaced(app),
-                at_ns=unit.now_ns,
-                proposal_id=proposal.proposal_id,
-            )
-        )
-        # Its time runs from the admission: a gang that never places anything must lapse.
-        watch_commitment(unit, app)
+        note_admission(unit, app, proposal.proposal_id)
     return refusal
+
+
+def note_admission(
+    unit: UnitOfWork, app: Application, proposal_id: int = NO_PROPOSAL, *, claims: bool = False
+) -> None:
+    unit.record(
+        f.GangAdmitted(
+            application_id=app.id,
+            serial=app.serial,
+            queue=app.queue.path,
+            commitment=unplaced(app),
+            at_ns=unit.now_ns,
+            proposal_id=proposal_id,
+            claims=claims,
+        )
+    )
+    # Its time runs from the admission: a gang that never places anything must lapse.
+    watch_commitment(unit, app)
 
 
 def lapse(unit: UnitOfWork, app: Application) -> None:
@@ -126,15 +134,20 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
     refusal = check_start(state, app) or check_limits(app, {})
     if refusal is not None:
         return refusal
-    committed: Committed = {}
-    for id_ in state.admitted.values():
-        other = state.applications[id_]
-        commit_room(committed, other, commitment_of(other))
-    need = unplaced(app)
+    need, committed = unplaced(app), commitments(state)
     gate = refusing_queue(app, need, lambda queue: queue.allocated, committed) or refusing_limit(
         app, need, lambda limit: state.usage_of(limit).amounts, committed
     )
     return None if gate is None else Refusal.GANG_HELD
+
+
+def commitments(state: PartitionState) -> Committed:
+    """Add up what is to come of the admitted gangs."""
+    committed: Committed = {}
+    for id_ in state.admitted.values():
+        other = state.applications[id_]
+        commit_room(committed, other, commitment_of(other))
+    return committed
 
 
 # -- the swap begins

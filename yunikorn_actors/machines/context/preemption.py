@@ -10,6 +10,7 @@ needs no victims of its own where those of others free more than enough.
 from collections.abc import Callable, Sequence
 
 from yunikorn_actors.machines.context.endings import request_release
+from yunikorn_actors.machines.context.gangs import commitments, note_admission
 from yunikorn_actors.machines.context.reservations import keep_for
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.settings import Settings
@@ -39,14 +40,20 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.eligibility import check_application, check_limits, check_open
-from yunikorn_actors.state.gangs import is_all_there
+from yunikorn_actors.state.gangs import (
+    awaits_admission,
+    is_all_there,
+    refusing_claim,
+    refusing_limit,
+    unplaced,
+)
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import Preempt, Refusal
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
-from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in, sub
 
 _MESSAGES = {
     PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",
@@ -126,7 +133,20 @@ def check_together(
     refusal = next(filter(None, (_check(it, decided) for it in proposals)), None)
     if refusal is None and any(it.victims for it in proposals):
         refusal = _check_the_others(proposals[0].beneficiary, decided)
-    return refusal
+    return refusal or _check_admission(proposals[0].beneficiary, decided)
+
+
+def _check_admission(beneficiary: Beneficiary, decided: Decided) -> Refusal | None:
+    """A gang that awaits its admission has room in queues and limits when all of this is done."""
+    state = decided.state
+    app = state.applications[beneficiary.application_id]
+    if not awaits_admission(app):
+        return None
+    committed, need = commitments(state), unplaced(app)
+    gate = refusing_claim(
+        app, sub(need, decided.claimed), decided.usage.of, committed
+    ) or refusing_limit(app, need, lambda limit: state.usage_of(limit).amounts, committed)
+    return None if gate is None else Refusal.GANG_HELD
 
 
 def _check(proposal: Preempt, decided: Decided) -> Refusal | None:
@@ -231,7 +251,10 @@ def _check_eligible(app: Application, ask: Ask, decided: Decided) -> Refusal | N
     """
     state, resource = decided.state, dict(ask.spec.resource)
     charge(resource, decided.claimed)
-    refusal = check_application(state, app, ask) or check_limits(app, resource)
+    # What goes for a gang that awaits its admission admits it.
+    claims = ask.spec.placeholder and not ask.spec.required_node
+    refusal = check_application(state, app, ask, is_admitting=claims)
+    refusal = refusal or check_limits(app, resource)
     if refusal is None and is_limited_by_promises(state, app, resource):
         return Refusal.USER_LIMIT
     return refusal
@@ -434,6 +457,7 @@ def preempt(unit: UnitOfWork, proposal: Preempt) -> Refusal | None:
         return preempt_together(unit, (proposal,))
     refusal = check_preempt(unit.state, proposal, unit.now_ns, unit.settings)
     if refusal is None:
+        _admit(unit, proposal.beneficiary)
         _carry_out(unit, proposal)
     return refusal
 
@@ -441,9 +465,18 @@ def preempt(unit: UnitOfWork, proposal: Preempt) -> Refusal | None:
 def preempt_together(unit: UnitOfWork, proposals: Sequence[Preempt]) -> Refusal | None:
     """Carry out all that was decided for a gang, or nothing of it (G31)."""
     refusal = check_together(unit.state, proposals, unit.now_ns, unit.settings)
+    if refusal is None:
+        _admit(unit, proposals[0].beneficiary)
     for proposal in proposals if refusal is None else ():
         _carry_out(unit, proposal)
     return refusal
+
+
+def _admit(unit: UnitOfWork, beneficiary: Beneficiary) -> None:
+    """Admit the gang for which something goes, before anything is kept for it (G23)."""
+    app = unit.state.applications.get(beneficiary.application_id)
+    if app is not None and awaits_admission(app):
+        note_admission(unit, app, claims=True)
 
 
 def _carry_out(unit: UnitOfWork, proposal: Preempt) -> None:

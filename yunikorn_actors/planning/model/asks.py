@@ -147,7 +147,7 @@ class Asks:
         if leaf.queue.properties.backoff_count:
             requeue.pass_changed(ask.app)
         if leaf.is_entitled:
-            requeue.ask_may_preempt(ask)
+            requeue.may_preempt(leaf, ask.ask.created_ns)
         if ask.shape.waits_for_node or (self._reserved_nodes and leaf.is_stateaware):
             requeue.ask_may_reserve()
         requeue.look_into(ask)

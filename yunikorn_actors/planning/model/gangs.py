@@ -68,14 +68,20 @@ class Gangs:
             self._let_go(app)
             app.awaiting_gang = (key, app)
             insort(self.awaiting, app.awaiting_gang)
+            app.leaf.held[app] = None
             self._requeue.gang_may_fit()
         elif not awaits:
             self._let_go(app)
+        if awaits and app.leaf.is_entitled:
+            # It has no entry, so no ask of it says that it may claim.
+            created_ns = min(it.created_ns for it in app.app.waiting_asks() if it.spec.placeholder)
+            self._requeue.may_preempt(app.leaf, created_ns)
 
     def _let_go(self, app: AppView) -> None:
         if app.awaiting_gang is not None:
             del self.awaiting[bisect_left(self.awaiting, app.awaiting_gang)]
             app.awaiting_gang = None
+            del app.leaf.held[app]
 
     def forget(self, app: AppView) -> None:
         self._let_go(app)

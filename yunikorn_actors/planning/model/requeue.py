@@ -190,9 +190,8 @@ class Requeue:
 
     # -- asks and gangs
 
-    def ask_may_preempt(self, ask: AskView) -> None:
-        """It may once it has waited long enough."""
-        leaf, created_ns = ask.app.leaf, ask.ask.created_ns
+    def may_preempt(self, leaf: QueueView, created_ns: int) -> None:
+        """An ask of this leaf may once it has waited long enough."""
         new = self.preempting.new
         if created_ns < new.get(leaf, created_ns + 1):
             new[leaf] = created_ns

@@ -365,6 +365,7 @@ class QueueView:
         "due",
         "entry",
         "fair_max",
+        "held",
         "holds",
         "is_entitled",
         "is_stateaware",
@@ -413,6 +414,8 @@ class QueueView:
         self.application_limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that bound how many applications run."""
         self.members: dict[int, AppView] = {}
+        self.held: dict[AppView, None] = {}
+        """Those whose gang awaits its admission."""
         self.starting: dict[int, None] = {}
         """Serials of applications to which something is on its way: they take a place."""
         self.limits: tuple[QueueView, ...] = ()

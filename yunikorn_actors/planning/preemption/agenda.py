@@ -101,7 +101,7 @@ class Agenda:
         One that a reload has made a parent is not looked at while it is one: its time would be over
         for ever, and no timer would be set for anything else.
         """
-        for leaf in [leaf for leaf in self._due if not leaf.lanes]:
+        for leaf in [leaf for leaf in self._due if not (leaf.lanes or leaf.held)]:
             del self._due[leaf]
         times = (
             due_ns for leaf, due_ns in self._due.items() if _has_waiting(leaf) and not leaf.below
@@ -117,4 +117,4 @@ def may_preempt(lane: Lane) -> bool:
 
 
 def _has_waiting(leaf: QueueView) -> bool:
-    return len(leaf.lanes) > len(leaf.open_lanes)
+    return bool(leaf.held) or len(leaf.lanes) > len(leaf.open_lanes)

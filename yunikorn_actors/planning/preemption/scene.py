@@ -271,4 +271,7 @@ def is_refused(
 
 def repeats_left(state: PartitionState, ask: AskView) -> int:
     """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
-    return max(0, ask.open - earmarks_of(state, ask.ask) - ask.keeping)
+    # A gang that awaits its admission claims for all of its placeholders, though none is tried.
+    is_held = ask.is_placeholder and ask.app.awaiting_gang is not None
+    waiting = ask.waiting if is_held else ask.open
+    return max(0, waiting - earmarks_of(state, ask.ask) - ask.keeping)

@@ -11,6 +11,8 @@ of the group is large enough, they are given up. A member that finds nothing is 
 a node has changed; its placeholder stays.
 """
 
+from collections.abc import Callable
+
 from yunikorn_actors.planning.model.in_flight import SwapInFlight
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.partition_model import Model
@@ -25,6 +27,7 @@ from yunikorn_actors.state.gangs import (
     Committed,
     commit_room,
     commitment_of,
+    refusing_claim,
     refusing_limit,
     refusing_queue,
     unplaced,
@@ -136,6 +139,12 @@ class Admitter:
         if self.commitments is None:
             self.commitments = Commitments(self._model)
         return self.commitments
+
+    def refusing_claim(
+        self, app: AppView, need: Resource, expected: Callable[[Queue], Resource]
+    ) -> Queue | Limit | None:
+        """Return what has no room for a gang when all that was decided has happened."""
+        return self._room().refusing_claim(app, need, expected)
 
     def note_placing(self, app: AppView, amount: Resource) -> None:
         """A placeholder is on its way: so much less is to come of its gang."""
@@ -369,6 +378,14 @@ class Commitments:
         return refusing_queue(
             app.app, need, lambda it: queues[it.path].used, self._committed
         ) or refusing_limit(app.app, need, self._model.used_of, self._committed)
+
+    def refusing_claim(
+        self, app: AppView, need: Resource, expected: Callable[[Queue], Resource]
+    ) -> Queue | Limit | None:
+        self._catch_up()
+        return refusing_claim(app.app, need, expected, self._committed) or refusing_limit(
+            app.app, unplaced(app.app), self._model.used_of, self._committed
+        )
 
     def in_place(self, place: Queue | Limit) -> Resource:
         """Return what is to come of the admitted gangs there."""

@@ -54,5 +54,7 @@ class Measurer:
         # Sizes before places: a gate that allows more now wakes what it blocked.
         for queue in queues:
             model.participants.wake_blocked(queue)
-        model.requeue.measured(leaf for leaf in queues if leaf.lanes and leaf.is_entitled)
+        model.requeue.measured(
+            leaf for leaf in queues if leaf.is_entitled and (leaf.lanes or leaf.held)
+        )
         return True

@@ -9,6 +9,7 @@ What goes for a gang is found in `planning/preemption/gang_claims.py`.
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueVi
 from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.claimant import is_limited_by_promises, victims_of
-from yunikorn_actors.planning.preemption.gang_claims import Claim, GangClaims
+from yunikorn_actors.planning.preemption.gang_claims import Claim, Found, GangClaims
 from yunikorn_actors.planning.preemption.quota import Enforcement
 from yunikorn_actors.planning.preemption.required_node import Bound, victims_on
 from yunikorn_actors.planning.preemption.scene import (
@@ -30,8 +31,10 @@ from yunikorn_actors.planning.preemption.scene import (
     repeats_left,
 )
 from yunikorn_actors.planning.preemption.victim_search import Searches, is_barred
+from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary, PreemptionRule
+from yunikorn_actors.state.gangs import unplaced
 from yunikorn_actors.state.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.values.durations import NEVER_NS
 
@@ -50,8 +53,11 @@ class Preemptor:
     When to search is for the agenda, and how for `victim_search`, `quota` and `required_node`.
     """
 
-    def __init__(self, model: Model, open_proposals: OpenProposals, delay_ns: int) -> None:
+    def __init__(
+        self, model: Model, open_proposals: OpenProposals, admitter: Admitter, delay_ns: int
+    ) -> None:
         self._model = model
+        self._admitter = admitter
         self._open_proposals = open_proposals
         self._marks = model.requeue.preempting
         self.in_flight: dict[int, Flight] = {}
@@ -107,6 +113,10 @@ class Preemptor:
 
     def _take_out(self, proposal_id: int) -> Flight:
         flight, model = self.in_flight.pop(proposal_id), self._model
+        admitted = model.flights.admissions.pop(proposal_id, None)
+        if admitted is not None:
+            admitted.is_admitting = False
+            model.gangs.follow(admitted)
         if flight.ask is not None:
             flight.ask.keeping -= 1
             self._claim(flight.ask, -1)
@@ -231,6 +241,11 @@ class Preemptor:
         if ask is not None:
             ask.keeping += 1
             self._claim(ask, 1)
+            if ask.app.awaiting_gang is not None:
+                # What goes for a gang admits it.
+                self._model.flights.admissions[proposal_id] = ask.app
+                ask.app.is_admitting = True
+                self._model.gangs.follow(ask.app)
         if node is not None:
             node.keeping += 1
             self._model.amounts.refresh_node(node)
@@ -418,9 +433,7 @@ class Preemptor:
             for it in self.in_flight.values()
         )
         newest: dict[int, int] = {}
-        for lane, ask in waiting_in(leaf, may_preempt):
-            if not self._may_try(ask, lane, now_ns):
-                continue
+        for ask in chain(self._tried_in(leaf, now_ns), self._held_in(leaf)):
             due_ns = self._claims.newest_ns(ask, newest) + agenda.delay_of(leaf)
             if ask.tried is not None:
                 due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
@@ -435,9 +448,9 @@ class Preemptor:
                 self.agenda.block(leaf, now_ns)
                 continue
             if ask.is_placeholder and ask.app.app.spec.is_gang:
-                yield from self._try_placeholder(ask, lane, searches, now_ns)
+                yield from self._try_placeholder(ask, searches, now_ns)
             else:
-                yield from self._try(ask, lane, searches, now_ns)
+                yield from self._try(ask, searches, now_ns)
             next_ns = min(next_ns, _again_ns(ask, now_ns))
             if self._ends_leaf:
                 break
@@ -445,6 +458,23 @@ class Preemptor:
                 self._is_cut_short = True
                 return
         agenda.end(leaf, min(next_ns, self._again_ns))
+
+    def _tried_in(self, leaf: QueueView, now_ns: int) -> Iterator[AskView]:
+        for lane, ask in waiting_in(leaf, may_preempt):
+            if self._may_try(ask, lane, now_ns):
+                yield ask
+
+    def _held_in(self, leaf: QueueView) -> Iterator[AskView]:
+        """Yield the first placeholder of each gang that awaits its admission for want of room.
+
+        One for which there is room is to be admitted; those bound to a node have no entry there.
+        """
+        for app in tuple(leaf.held):
+            asks = self._claims.placeholders_of(app)
+            if not asks or app.turn is not None or app.blocked_at() is not None:
+                continue
+            if asks[0].ask.spec.allow_preempt_other and self._claims.find_bound(app) == []:
+                yield asks[0]
 
     def _may_try(self, ask: AskView, lane: Lane, now_ns: int) -> bool:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
@@ -476,10 +506,10 @@ class Preemptor:
             model.tree.refuse(lane, limit)
         return limit is not None
 
-    def _try(self, ask: AskView, lane: Lane, searches: Searches, now_ns: int) -> Iterator[Preempt]:
+    def _try(self, ask: AskView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """Find room for as many repeats as wait, until nothing is found."""
         model = self._model
-        leaf, search = ask.app.leaf, searches.of(lane.shape, ask)
+        leaf, search = ask.app.leaf, searches.of(ask.shape, ask)
         while repeats_left(self._model.state, ask):
             self._attempts += not search.is_over
             search.spares_whole = self._awaits_answer
@@ -518,15 +548,13 @@ class Preemptor:
 
     # -- gangs
 
-    def _try_placeholder(
-        self, ask: AskView, lane: Lane, searches: Searches, now_ns: int
-    ) -> Iterator[Preempt]:
+    def _try_placeholder(self, ask: AskView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """All placeholders of a gang have room, or none has victims."""
         app = ask.app
         if app.app.serial in searches.gangs:
             return
         if self._is_gang_asked_about(app) and self._claims.has_claim(app, searches.scene):
-            yield from self._try_one_of_gang(ask, lane, searches, now_ns)
+            yield from self._try_one_of_gang(ask, searches, now_ns)
             return
         if any(it.is_placeholder and it.keeping for it in app.asks.values()):
             # What was decided for some of them may be refused, as it is one after the other where
@@ -543,9 +571,7 @@ class Preemptor:
         else:
             self._give_up(self._claims.placeholders_of(app), now_ns)
 
-    def _try_one_of_gang(
-        self, ask: AskView, lane: Lane, searches: Searches, now_ns: int
-    ) -> Iterator[Preempt]:
+    def _try_one_of_gang(self, ask: AskView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """A resource manager that is asked first answers for one ask at a time.
 
         So they are decided one by one, but only while all that wait would find room.
@@ -561,14 +587,27 @@ class Preemptor:
             else:
                 self._give_up([ask], now_ns, claim.again_ns)
             return
-        yield from self._try(ask, lane, searches, now_ns)
+        yield from self._try(ask, searches, now_ns)
 
     def _find_claim(self, app: AppView, bound: list[Bound] | None, now_ns: int) -> Claim:
         if bound is None:
             return Claim(None, NEVER_NS, 0)
         claim = self._claims.find(app, now_ns, bound)
         self._attempts += claim.attempts
+        if app.awaiting_gang is not None and claim.found is not None:
+            is_refused = self._is_refused_admission(app, claim.found, now_ns)
+            return claim._replace(found=None) if is_refused else claim
         return claim
+
+    def _is_refused_admission(self, app: AppView, found: Found, now_ns: int) -> bool:
+        """Whether queues and limits have no room for all of a gang when its victims are gone."""
+        scene, state = self._scene(now_ns, is_trial=True), self._model.state
+        for _, solution in found:
+            for victim in solution.victims:
+                leaf = state.applications[victim.spec.application_id].queue
+                scene.usage.take(leaf, victim.resource)
+        need = unplaced(app.app)
+        return self._admitter.refusing_claim(app, need, scene.usage.of) is not None
 
     def _give_up(self, asks: list[AskView], now_ns: int, again_ns: int = NEVER_NS) -> None:
         """Nothing goes for any of them; they are tried again after a change, or then."""

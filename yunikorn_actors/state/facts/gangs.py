@@ -40,6 +40,8 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
     """What is still to be placed; it counts as used when another gang is admitted."""
     at_ns: int
     proposal_id: int = NO_PROPOSAL
+    claims: bool = False
+    """Its queue is guaranteed the room, and others go for it: that is decided with it."""
 
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]

@@ -3,7 +3,14 @@
 from yunikorn_actors.lab.model import sums
 from yunikorn_actors.lab.model.judging import placements
 from yunikorn_actors.lab.model.judging.judged_run import JudgedRun, name_of
-from yunikorn_actors.lab.model.rules import admitting, gangs, ordering, placing, starting
+from yunikorn_actors.lab.model.rules import (
+    admitting,
+    gangs,
+    ordering,
+    placing,
+    preemption,
+    starting,
+)
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.values.resource import fits_in
 
@@ -14,6 +21,10 @@ def check_admission(run: JudgedRun, fact: f.GangAdmitted) -> None:
     asks = [ask for ask in sums.asks_of(cluster, app) if ask.spec.placeholder]
     run.must("gang", gangs.is_held(app) and bool(asks), f"{app.id} admitted, but is not held")
     run.should("gang", starting.may_run(cluster, app), f"{app.id} admitted, but may not run")
+    if fact.claims:
+        entitled = preemption.claims_all(cluster, asks[0])
+        run.must("gang", entitled, f"{app.id} claims more than is guaranteed to its queue")
+        return
     fits = gangs.has_room_for_all(cluster, app, claims=False)
     run.must("gang", fits, f"{app.id} admitted, but its queues or limits have no room for all")
     if app.lapsed is not None:
