@@ -6,7 +6,7 @@ planner finds victims with this, and Context checks with it what the planner fou
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.throttle import Throttle
@@ -16,6 +16,7 @@ from yunikorn_actors.planning.preemption.victim_rules import (
     bounds_of,
     excess,
     guards,
+    importance,
     is_movable,
     is_named_by,
     is_reached,
@@ -47,7 +48,17 @@ Order = tuple[Any, ...]
 class Victim:
     """A candidate, or one that was picked: an allocation, or all of an application."""
 
-    __slots__ = ("allocations", "has_budget", "leaf", "order", "part", "rank", "resource", "spare")
+    __slots__ = (
+        "allocations",
+        "has_budget",
+        "importance",
+        "leaf",
+        "order",
+        "part",
+        "rank",
+        "resource",
+        "spare",
+    )
 
     def __init__(
         self,
@@ -77,6 +88,11 @@ class Victim:
             self.order = (opted_out, originator, part, *order[2:])
         self.rank: Key = ()
         """What a policy says of it, if one does."""
+        self.importance = max([it.spec.priority for it in allocations])
+        """By its most important allocation; as the claimant sees it, once that is known."""
+
+    def see_from(self, asking: Queue, priority: int) -> None:
+        self.importance = importance(asking, priority, self.leaf, self.importance)
 
     def rank_by(self, key: Key) -> None:
         """Let a policy decide what hurts the least decides so far, before what is newer."""
@@ -399,6 +415,8 @@ def candidates_on(
         for allocation in units.surplus_among(app, those):
             spare = units.spare_of(app, allocation)
             found.append(Victim(state, (allocation,), Part.SURPLUS, spare))
+    for victim in found:
+        victim.see_from(claimant.leaf, claimant.priority)
     found.sort(key=in_order)
     return found
 
@@ -411,6 +429,7 @@ def whole_applications(state: PartitionState, claimant: Claimant, units: Units) 
             if whole:
                 victim = Victim(state, whole, Part.OF_WHOLE)
                 if claimant.may_be_victim(victim):
+                    victim.see_from(claimant.leaf, claimant.priority)
                     yield victim
 
 
@@ -425,17 +444,31 @@ def ranks_of(victims: Sequence[Victim]) -> tuple[Key, ...]:
     return tuple(sorted([victim.rank for victim in victims], reverse=True))
 
 
-Score = tuple[bool, bool, int, tuple[Key, ...], str]
+class Score(NamedTuple):
+    """Compare nodes by their victims: less is better.
+
+    Whole applications were chosen before and cost nothing.
+    """
+
+    opted_out: int
+    originators: int
+    alone: int
+    surplus: int
+    of_broken: int
+    ranks: tuple[Key, ...]
+    node_id: str
 
 
 def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
-    """Compare nodes by their victims: whole applications were chosen before and cost nothing."""
     singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
-    opted_out = originator = False
+    opted_out = originators = 0
+    numbers = [0, 0, 0]
     for victim in singles:
-        opted_out |= victim.order[0]
-        originator |= victim.order[1]
-    return (opted_out, originator, len(singles), ranks_of(singles), node_id)
+        opted_out += victim.order[0]
+        originators += victim.order[1]
+        numbers[victim.part] += 1
+    of_broken, surplus, alone = numbers
+    return Score(opted_out, originators, alone, surplus, of_broken, ranks_of(singles), node_id)
 
 
 def room_on(
@@ -475,7 +508,7 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
     if not node.is_schedulable or not could_hold(node, asking):
         return False
     return is_promised(node) or all(
-        _is_own(kept, asking) or _gives_way(state, kept, asking.priority)
+        _is_own(kept, asking) or _gives_way(state, kept, asking)
         for kept in node.reservations.values()
     )
 
@@ -512,11 +545,13 @@ def _is_own(kept: Reservation, asking: AskSpec) -> bool:
     return kept.application_id == asking.application_id and kept.key == asking.key
 
 
-def _gives_way(state: PartitionState, kept: Reservation, priority: int) -> bool:
+def _gives_way(state: PartitionState, kept: Reservation, asking: AskSpec) -> bool:
     if kept.required:
         return False
-    ask = state.applications[kept.application_id].asks[kept.key]
-    return ask.spec.priority <= priority
+    app = state.applications[kept.application_id]
+    leaf = state.applications[asking.application_id].queue
+    its = app.asks[kept.key].spec.priority
+    return importance(leaf, asking.priority, app.queue, its) <= 0
 
 
 def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation]:

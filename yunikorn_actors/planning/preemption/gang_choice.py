@@ -30,7 +30,7 @@ from yunikorn_actors.planning.preemption.claimant import (
     ranks_of,
 )
 from yunikorn_actors.planning.preemption.device_room import fitting, freed
-from yunikorn_actors.planning.preemption.least_choice import LeastChoice
+from yunikorn_actors.planning.preemption.least_choice import NO_IMPORTANCE, LeastChoice
 from yunikorn_actors.planning.preemption.single_choice import (
     SINGLES_MAX,
     STEPS_MAX,
@@ -66,11 +66,12 @@ class Loss(NamedTuple):
     broken: int
     ranks: tuple[Key, ...]
     """What the policy of the asking leaf says of them."""
-    priority: int
+    importance: int
+    """Of the most important."""
     work: int
-    opted_out: bool
-    """Whether anything of it did, or of the single work that goes beside it."""
-    originator: bool
+    opted_out: int
+    """What of it did, or of the single work that goes beside it."""
+    originators: int
     allocations: int
     orders: tuple[Order, ...]
 
@@ -83,8 +84,6 @@ class Gang(NamedTuple):
     victim: Victim
     kind: Part
     """A whole gang; or another application, or what is left of a gang, that goes as one."""
-    priority: int
-    """Of the most important of its allocations."""
     work: int
     """Run time times size, in parts per million of the partition."""
 
@@ -97,7 +96,6 @@ class Worth(NamedTuple):
 
 def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
     app = state.applications[victim.allocations[0].spec.application_id]
-    priority = max([allocation.spec.priority for allocation in victim.allocations])
     work, size, sized = 0, 0, None
     for allocation in victim.allocations:
         # Members of one gang are alike for the most part.
@@ -107,7 +105,7 @@ def gang_of(state: PartitionState, victim: Victim, now_ns: int) -> Gang:
         work += run_time_ns(app, allocation, now_ns) // 1_000_000 * size
     is_set = is_set_to_go_as_one(app)
     kind = kind_of(app, victim.allocations) if is_set else Part.OF_WHOLE
-    return Gang(victim, kind, priority, work)
+    return Gang(victim, kind, work)
 
 
 def run_time_ns(app: Application, allocation: Allocation, now_ns: int) -> int:
@@ -135,24 +133,24 @@ def loss_of(gangs: Sequence[Gang], beside: Iterable[Victim] = ()) -> Loss:
         kinds[Part.ALONE],
         kinds[Part.OF_BROKEN],
         ranks_of([gang.victim for gang in gangs]),
-        max((gang.priority for gang in gangs), default=0),
+        max((gang.victim.importance for gang in gangs), default=NO_IMPORTANCE),
         sum(gang.work for gang in gangs),
-        any(order[0] for order in orders) or any(victim.order[0] for victim in beside),
-        any(order[1] for order in orders),
+        sum(order[0] for order in orders) + sum(victim.order[0] for victim in beside),
+        sum(order[1] for order in orders),
         sum(len(gang.victim.allocations) for gang in gangs),
         tuple(sorted(orders)),
     )
 
 
 def sets_below(gangs: Sequence[Gang], than: Loss | None) -> Iterator[tuple[Gang, ...]]:
-    """Yield all sets that lose less, or simply all, in the order of what they lose."""
+    """Yield all sets that lose no more, or simply all, in the order of what they lose."""
     are_alike = _are_alike(gangs)
     most = min(len(gangs), than.gangs) if than is not None and are_alike else len(gangs)
     by_size = (combinations(gangs, size) for size in range(most + 1))
     # Of more whole gangs more is lost, whichever they are. Other applications weigh less than any.
     for sets in by_size if are_alike else [chain.from_iterable(by_size)]:
         for loss, some in sorted(((loss_of(it), it) for it in sets), key=itemgetter(0)):
-            if than is None or loss < than:
+            if than is None or loss <= than:
                 yield some
 
 

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import islice, permutations
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
@@ -191,8 +193,10 @@ class GangClaims:
             return None
         scene = self._scene_with(bound, now_ns)
         state, groups = scene.state, _alike(asks)
-        # What may go for the least important of them may go for all.
+        # What may go for the least important of them may go for all; what is of use to one of them
+        # may help all.
         spec = min((it.ask.spec for it in asks), key=lambda it: it.priority)
+        spec = replace(spec, resource=_largest_of(asks))
         claimant = Claimant(state, scene.usage, scene.throttle, app.leaf.queue, spec)
         units = Units(scene.taken, spare=scene.spare)
         whole = [*whole_applications(state, claimant, units)]
@@ -275,7 +279,7 @@ class GangClaims:
         now_ns: int,
         whole: Container[str] | None = None,
     ) -> tuple[Found | None, _GangCost | None, int]:
-        """Search in several orders of the sizes, unless the first hurts no gang."""
+        """Search in several orders of the sizes, unless in the first nothing goes."""
         best, least, again_ns = None, None, NEVER_NS
         for asks in self._orders_of(app):
             scene = self._scene_with(bound, now_ns)
@@ -311,8 +315,11 @@ class GangClaims:
             yield [ask for group in order for ask in group]
 
     def _cost_of(self, found: Found, now_ns: int) -> _GangCost:
-        state = self._model.state
+        state, leaf = self._model.state, found[0][0].app.leaf.queue
+        priority = min(ask.ask.spec.priority for ask, _ in found)
         victims = victims_of(state, [it for _, solution in found for it in solution.victims])
+        for victim in victims:
+            victim.see_from(leaf, priority)
         singles = [victim for victim in victims if not victim.is_whole]
         gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
         return loss_of(gangs, singles), len(singles)
@@ -346,6 +353,15 @@ def _may_have(ask: AskView, solution: Solution) -> bool:
 
 
 def _may_be_less(cost: _GangCost) -> bool:
-    """Whether others than these may be better: of single work only what opted out counts."""
-    loss, _ = cost
-    return loss.applications > 0 or loss.opted_out
+    """Whether anything goes, so that others than these may be better."""
+    loss, singles = cost
+    return loss.applications > 0 or singles > 0
+
+
+def _largest_of(asks: Iterable[AskView]) -> Resource:
+    """Return as much of each type as the one wants that wants most of it."""
+    largest: Resource = {}
+    for ask in asks:
+        for kind, size in ask.resource.items():
+            largest[kind] = max(size, largest.get(kind, 0))
+    return largest

@@ -13,7 +13,7 @@ from yunikorn_actors.planning.preemption.victim_units import Part
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.values.resource import Resource
 
-NO_PRIORITY: Final = -(1 << 32)
+NO_IMPORTANCE: Final = -(1 << 40)
 """Less than that of any work."""
 WorkOf = Callable[[Victim], int]
 
@@ -24,7 +24,7 @@ class Lost(NamedTuple):
     number: int
     ranks: tuple[Key, ...]
     """What the policy of the asking leaf says of it."""
-    priority: int
+    importance: int
     """Of the most important."""
     work: int
 
@@ -32,31 +32,27 @@ class Lost(NamedTuple):
 class Loss(NamedTuple):
     """Compare sets of single work that go: less is better."""
 
-    opted_out: bool
-    originator: bool
+    opted_out: int
+    originators: int
     alone: Lost
     surplus: Lost
     of_broken: Lost
 
 
 def loss_of(victims: Sequence[Victim], work_of: WorkOf) -> Loss:
-    opted_out = originator = False
+    opted_out = originators = 0
     parts: tuple[list[Victim], ...] = ([], [], [])
     for victim in victims:
-        opted_out |= victim.order[0]
-        originator |= victim.order[1]
+        opted_out += victim.order[0]
+        originators += victim.order[1]
         parts[victim.part].append(victim)
     of_broken, surplus, alone = (_lost_by(its, work_of) for its in parts)
-    return Loss(opted_out, originator, alone, surplus, of_broken)
+    return Loss(opted_out, originators, alone, surplus, of_broken)
 
 
 def _lost_by(victims: Sequence[Victim], work_of: WorkOf) -> Lost:
-    priority = max([_priority_of(victim) for victim in victims], default=NO_PRIORITY)
-    return Lost(len(victims), ranks_of(victims), priority, sum(map(work_of, victims)))
-
-
-def _priority_of(victim: Victim) -> int:
-    return victim.allocations[0].spec.priority
+    importance = max([victim.importance for victim in victims], default=NO_IMPORTANCE)
+    return Lost(len(victims), ranks_of(victims), importance, sum(map(work_of, victims)))
 
 
 def cheapest_first(victims: Iterable[Victim], work_of: WorkOf) -> list[Victim]:
@@ -81,7 +77,7 @@ class _Ahead(NamedTuple):
     """What so many would free on its node, if the largest of each type were all in them."""
     beyond: list[int]
     """How many have to go on the nodes after it for so many places."""
-    priorities: list[int]
+    importances: list[int]
     """Of all of them, the least important first."""
     works: list[int]
     """Of all of them, the smallest first."""
@@ -149,13 +145,12 @@ class LeastChoice(SingleChoice):
 
     def _cost_of(self, victim: Victim) -> tuple[bool, bool, int, Key, int, int]:
         opted_out, originator, part = victim.order[:3]
-        priority = _priority_of(victim)
-        return opted_out, originator, part, victim.rank, priority, self._work_of(victim)
+        return opted_out, originator, part, victim.rank, victim.importance, self._work_of(victim)
 
     def _look_ahead(self, served: int) -> list[_Ahead]:
         found: list[_Ahead] = []
         beyond = [0, *[len(self._candidates) + 1] * served]
-        priorities: list[int] = []
+        importances: list[int] = []
         works: list[int] = []
         after: Candidate | None = None
         largest: dict[str, list[int]] = {}
@@ -167,7 +162,7 @@ class LeastChoice(SingleChoice):
                     beyond = self._with_node(after.node_id, found[-1])
                 largest, rest = {}, {}
             if it.victim.part is Part.ALONE:
-                insort(priorities, _priority_of(it.victim))
+                insort(importances, it.victim.importance)
                 insort(works, self._work_of(it.victim))
             for kind, size in it.freed.items():
                 if it.victim.part is Part.ALONE:
@@ -175,7 +170,7 @@ class LeastChoice(SingleChoice):
                 else:
                     rest[kind] = rest.get(kind, 0) + size
             reliefs = [relief.with_one(it.victim) for relief in reliefs]
-            found.append(_Ahead(_sums(largest, rest), beyond, [*priorities], [*works], reliefs))
+            found.append(_Ahead(_sums(largest, rest), beyond, [*importances], [*works], reliefs))
             after = it
         found.reverse()
         return found
@@ -210,10 +205,10 @@ class LeastChoice(SingleChoice):
             more = max(more, relief.fewest(self._claimant.lacking(relief.lack, self._target)))
         if more > len(ahead.works):
             return True
-        priority = ahead.priorities[more - 1] if more else NO_PRIORITY
+        importance = ahead.importances[more - 1] if more else NO_IMPORTANCE
         alone = now.alone._replace(
             number=now.alone.number + more,
-            priority=max(now.alone.priority, priority),
+            importance=max(now.alone.importance, importance),
             work=now.alone.work + sum(ahead.works[:more]),
         )
         return now._replace(alone=alone) >= self._least

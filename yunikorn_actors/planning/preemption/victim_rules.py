@@ -124,6 +124,24 @@ def _outside(queue: Queue, priority: int) -> int:
     return offset if queue.properties.priority_fence else priority + offset
 
 
+def importance(asking: Queue, priority: int, other: Queue, other_priority: int) -> int:
+    """Say how much more important work of another leaf is than an ask, where their paths meet.
+
+    Negative is less important; of victims in several queues the least is the least important.
+    """
+    paths = frozenset(queue.path for queue in asking.lineage)
+    meet = next(queue for queue in other.lineage if queue.path in paths)
+    return _seen_from(meet, other, other_priority) - _seen_from(meet, asking, priority)
+
+
+def _seen_from(top: Queue, leaf: Queue, priority: int) -> int:
+    for queue in leaf.lineage:
+        if queue is top:
+            break
+        priority = _outside(queue, priority)
+    return priority
+
+
 def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | None]]:
     """Yield the leaves below, each with what is not too important there."""
     properties = queue.properties

@@ -32,7 +32,7 @@ from yunikorn_actors.planning.preemption.gang_choice import Choice, chosen_of, g
 from yunikorn_actors.planning.preemption.scene import Scene
 from yunikorn_actors.planning.preemption.single_choice import SINGLES_MAX
 from yunikorn_actors.planning.preemption.victim_rules import ExpectedUsage
-from yunikorn_actors.planning.preemption.victim_units import Units
+from yunikorn_actors.planning.preemption.victim_units import Part, Units, goes_as_one
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.state.allocations import Allocation, AskSpec
 from yunikorn_actors.state.nodes import Node
@@ -87,6 +87,8 @@ class Search:
         it, and counts no more."""
         self._chosen_on: set[str] = set()
         """The nodes on which they run."""
+        self._first_on: set[str] | None = None
+        """The nodes with surplus of gangs, or with what is left of broken ones."""
         self._absorbed: set[str] = set()
         """Of these nothing goes by itself."""
         self._planned: frozenset[str] = frozenset()
@@ -301,7 +303,27 @@ class Search:
         room = self._scene.room_on(self._state.nodes[node_id])
         needs_one = room is not None and not fits(self._claimant.wanted, room)
         needs_one = needs_one and node_id not in self._chosen_on
-        heappush(self._heap, ((False, False, int(needs_one), (), node_id), node_id))
+        is_alone = needs_one and node_id not in self._nodes_of_gangs()
+        of_gang = needs_one and not is_alone
+        heappush(self._heap, (Score(0, 0, int(is_alone), 0, int(of_gang), (), node_id), node_id))
+
+    def _nodes_of_gangs(self) -> set[str]:
+        """Return the nodes with what gangs lose first: there no other work may have to go."""
+        if self._first_on is None:
+            state, units = self._state, self._units
+            apps = (
+                state.applications[id_]
+                for path in self._claimant.reach
+                for id_ in state.queues[path].applications.values()
+            )
+            self._first_on = {
+                it.node_id
+                for app in apps
+                if app.spec.is_gang and goes_as_one(app)
+                for it in app.allocations.values()
+                if units.part_of(app, it) is Part.OF_BROKEN or units.could_be_surplus(app, it)
+            }
+        return self._first_on
 
     def _offer_own(self, app: AppView) -> None:
         """Offer the nodes kept for this application: asks of others have left them alone."""
