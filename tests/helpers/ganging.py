@@ -16,6 +16,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
+from yunikorn_actors.planning.preemption.gang_choice import Gang
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.values.durations import SECOND
 
@@ -180,3 +181,8 @@ class Firings:
     def delivered(self, _: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox == CONTEXT and isinstance(delivery.message, ApplicationTimerDue):
             self.kinds.append(delivery.message.kind)
+
+
+def priority_of(gang: Gang) -> int:
+    """As it is written: the states that are drawn have no offsets and no fences."""
+    return max(it.spec.priority for it in gang.victim.allocations)

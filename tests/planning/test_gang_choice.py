@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 import ranges
+from ganging import priority_of
 from msgspec.structs import replace
 from written import Written
 
@@ -120,8 +121,8 @@ def optimum(it: Drawn) -> tuple[int, int, int, int]:
     uppers.append(number)
     if not number:
         return served, 0, 0, 0
-    for priority in sorted({gang.priority for gang in gangs}):
-        usable = [gang.priority <= priority for gang in gangs]
+    for priority in sorted({priority_of(gang) for gang in gangs}):
+        usable = [priority_of(gang) <= priority for gang in gangs]
         if solve(ones, usable) is not None:
             break
     work = solve([float(g.work // 10_000) for g in gangs] + [0.0] * (len(nodes) + 1), usable)
@@ -137,7 +138,7 @@ def chosen(it: Drawn) -> tuple[int, int, int, int]:
     for node, room in it.rooms.items():
         freed = sum(gang.victim.on(node).get("vcore", 0) for gang in gone)
         places += max(0, (room.get("vcore", 0) + freed) // it.size)
-    priority = max((gang.priority for gang in gone), default=0)
+    priority = max((priority_of(gang) for gang in gone), default=0)
     work = sum(gang.work // 10_000 for gang in gone)
     assert sum(gang.victim.resource["vcore"] for gang in gone) <= it.excess
     return min(places, it.count), len(gone), priority, work

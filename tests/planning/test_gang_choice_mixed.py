@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import ranges
+from ganging import priority_of
 from msgspec.structs import replace
 from written import Written
 
@@ -215,8 +216,8 @@ def _least(
     solve: Callable[[dict[int, float], list[bool]], int | None],
 ) -> tuple[int, int]:
     """Of so many gangs: the least important, and of these the least work that is lost."""
-    for priority in sorted({gang.priority for gang in gangs}):
-        usable = [gang.priority <= priority for gang in gangs]
+    for priority in sorted({priority_of(gang) for gang in gangs}):
+        usable = [priority_of(gang) <= priority for gang in gangs]
         if is_enough(usable) is not None:
             work = solve({at: float(g.work // 1_000) for at, g in enumerate(gangs)}, usable)
             assert work is not None
@@ -233,7 +234,7 @@ def chosen(it: Drawn) -> Quality:
     return (
         worth.served,
         len(gone),
-        max((gang.priority for gang in gone), default=0),
+        max((priority_of(gang) for gang in gone), default=0),
         sum(gang.work // 1_000 for gang in gone),
     )
 
@@ -261,7 +262,7 @@ def would_go(it: Drawn) -> Quality:
     return (min(places, it.most), *_lost(it, {victim.uuid for victim in victims}))
 
 
-Beside = tuple[bool, int, int, int]
+Beside = tuple[int, int, int, int]
 """Whether any single work opted out, how many go, how important the greatest is, and its work."""
 
 
@@ -307,23 +308,22 @@ def least_beside(it: Drawn, victims: Sequence[Allocation], served: int) -> Besid
         )
         return round(result.fun) if result.status == 0 else None
 
-    for opted_out in (False, True):
-        willing = [
-            opted_out or one.victim.allocations[0].spec.allow_preempt_self for one in singles
-        ]
-        number = solve(ones, willing)
-        if number is None:
-            continue
-        rows.append(ones + places)
+    opted_out = [float(not it.victim.allocations[0].spec.allow_preempt_self) for it in singles]
+    all_may = [True] * len(singles)
+    least: list[int] = []
+    # First the fewest that opted out, then the fewest of all.
+    for cost in (opted_out, ones):
+        number = solve(cost, all_may)
+        assert number is not None, "so many were served"
+        least.append(number)
+        rows.append(cost + places)
         uppers.append(number)
-        for priority in range(PRIORITY + 1):
-            usable = [
-                may and one.priority <= priority for may, one in zip(willing, singles, strict=True)
-            ]
-            work = solve([float(one.work // 1_000) for one in singles], usable)
-            if work is not None:
-                return opted_out, number, priority if number else 0, work
-    raise AssertionError("so many were served")
+    for priority in range(PRIORITY + 1):
+        usable = [priority_of(one) <= priority for one in singles]
+        work = solve([float(one.work // 1_000) for one in singles], usable)
+        if work is not None:
+            return least[0], least[1], priority if least[1] else 0, work
+    raise AssertionError("some of them are enough")
 
 
 def beside(it: Drawn, victims: Sequence[Allocation]) -> Beside:
@@ -335,7 +335,7 @@ def beside(it: Drawn, victims: Sequence[Allocation]) -> Beside:
     going = [one for one in victims if one.spec.application_id not in absorbed]
     state = it.written.state
     return (
-        not all(one.spec.allow_preempt_self for one in going),
+        sum(not one.spec.allow_preempt_self for one in going),
         len(going),
         max((one.spec.priority for one in going), default=0),
         sum(gang_of(state, Victim(state, (one,)), NOW_NS).work // 1_000 for one in going),
@@ -374,7 +374,7 @@ def _lost(it: Drawn, going: set[str]) -> tuple[int, int, int]:
     assert all(part.uuid in going for gang in gone for part in gang.victim.allocations)
     return (
         len(gone),
-        max((gang.priority for gang in gone), default=0),
+        max((priority_of(gang) for gang in gone), default=0),
         sum(gang.work // 1_000 for gang in gone),
     )
 

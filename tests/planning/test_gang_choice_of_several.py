@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import ranges
+from ganging import priority_of
 from written import Written
 
 from yunikorn_actors.planning.preemption.claimant import Claimant, room_on, whole_applications
@@ -197,8 +198,8 @@ def optimum(it: Drawn) -> tuple[int, int, int, int]:
     if not number:
         return most, 0, 0, 0
     bound(ones, number)
-    for priority in sorted({gang.priority for gang in gangs}):
-        usable = [gang.priority <= priority for gang in gangs]
+    for priority in sorted({priority_of(gang) for gang in gangs}):
+        usable = [priority_of(gang) <= priority for gang in gangs]
         if solve(ones, usable) is not None:
             break
     work = solve({at: float(g.work // 1_000) for at, g in enumerate(gangs)}, usable)
@@ -221,7 +222,7 @@ def chosen(it: Drawn) -> tuple[int, int, int, int]:
     return (
         min(places, it.count),
         len(gone),
-        max((gang.priority for gang in gone), default=0),
+        max((priority_of(gang) for gang in gone), default=0),
         sum(gang.work // 1_000 for gang in gone),
     )
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 import ranges
+from ganging import priority_of
 from msgspec.structs import replace
 from written import Written
 
@@ -112,7 +113,7 @@ def cost_of(it: Drawn, gone: list[Unit]) -> Cost:
     ]
     return (
         len(gangs),
-        max((gang.priority for gang in gangs), default=0),
+        max((priority_of(gang) for gang in gangs), default=0),
         sum(gang.work for gang in gangs),
         not all(one.spec.allow_preempt_self for unit in gone for one in unit),
     )

@@ -62,7 +62,8 @@ NAMED = (Queue, Node, Application)
 
 HOLDERS = (PartitionState, Queue, Node, Application, Ask, Allocation)
 HARDLY_EVER_SET = {
-    "Node.awaited", "Application.owed", "Application.lapsed_ns", "Allocation.charged_s",
+    "Node.awaited", "Application.owed", "Application.lapsed_ns", "Application.reported",
+    "Allocation.charged_s", "Allocation.grace_ns",
 }  # fmt: skip
 """Fields to which no world here gives a value: `test_what_is_hardly_ever_set_is_kept` does."""
 
@@ -307,6 +308,7 @@ def test_what_is_hardly_ever_set_is_kept() -> None:
     node.awaited = True
     app.owed, app.lapsed_ns = {"uuid-1": "key-1"}, 7
     running = next(iter(app.allocations.values()))
-    running.charged_s = 3
+    app.reported = {"vcore": 2}
+    running.charged_s, running.grace_ns = 3, 4
     assert HARDLY_EVER_SET <= fields_set(node) | fields_set(app) | fields_set(running)
     assert parts(state) == parts(made_again(state))

@@ -65,7 +65,7 @@ GANGS = (
         id="M19",
         source="R-107 in gangs: koordinator 872",
         wrong="A gang is admitted to room that is committed to another gang already.",
-        where=gangs.check_admission,
+        where=gangs.commitments,
         old="commit_room(committed, other, commitment_of(other))",
         new="commitment_of(other)",
     ),

@@ -172,7 +172,7 @@ _GUARANTEES = (
         kind=Kind.GUARANTEE,
         source="a condition left out",
         wrong="An ask that requires a node has more important work go.",
-        where=required.may_be_victim,
+        where=required.may_go_along,
         old=" and allocation.spec.priority <= spec.priority",
         new="",
     ),

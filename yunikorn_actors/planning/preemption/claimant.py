@@ -6,7 +6,7 @@ planner finds victims with this, and Context checks with it what the planner fou
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.planning.preemption.device_room import fits, freed, keep
 from yunikorn_actors.planning.preemption.throttle import Throttle
@@ -40,6 +40,8 @@ from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.state.reserved_nodes import kept_for
 from yunikorn_actors.values.resource import Resource, add, charge, discharge, match_any
 
+NO_IMPORTANCE: Final = -(1 << 40)
+"""Less than that of any work."""
 Lack = tuple[Queue, str]
 Order = tuple[Any, ...]
 """As of an allocation, but what hurts least, and what a policy says, come before what is newer."""
@@ -92,7 +94,9 @@ class Victim:
         """By its most important allocation; as the claimant sees it, once that is known."""
 
     def see_from(self, asking: Queue, priority: int) -> None:
+        """Judge its importance as the claimant sees it; the less important goes first."""
         self.importance = importance(asking, priority, self.leaf, self.importance)
+        self.order = (*self.order[:3], self.importance, *self.order[3:])
 
     def rank_by(self, key: Key) -> None:
         """Let a policy decide what hurts the least decides so far, before what is newer."""
@@ -456,10 +460,12 @@ class Score(NamedTuple):
     surplus: int
     of_broken: int
     ranks: tuple[Key, ...]
+    importance: int
+    """Of the most important; it does not count in a large cluster."""
     node_id: str
 
 
-def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
+def score_of(node_id: str, victims: Sequence[Victim], *, counts_importance: bool) -> Score:
     singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
     opted_out = originators = 0
     numbers = [0, 0, 0]
@@ -468,7 +474,10 @@ def score_of(node_id: str, victims: Sequence[Victim]) -> Score:
         originators += victim.order[1]
         numbers[victim.part] += 1
     of_broken, surplus, alone = numbers
-    return Score(opted_out, originators, alone, surplus, of_broken, ranks_of(singles), node_id)
+    ranks, most = ranks_of(singles), NO_IMPORTANCE
+    if counts_importance:
+        most = max([victim.importance for victim in singles], default=NO_IMPORTANCE)
+    return Score(opted_out, originators, alone, surplus, of_broken, ranks, most, node_id)
 
 
 def room_on(

@@ -23,6 +23,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from yunikorn_actors.planning.preemption.claimant import (
+    NO_IMPORTANCE,
     Claimant,
     Order,
     Victim,
@@ -30,7 +31,7 @@ from yunikorn_actors.planning.preemption.claimant import (
     ranks_of,
 )
 from yunikorn_actors.planning.preemption.device_room import fitting, freed
-from yunikorn_actors.planning.preemption.least_choice import NO_IMPORTANCE, LeastChoice
+from yunikorn_actors.planning.preemption.least_choice import LeastChoice
 from yunikorn_actors.planning.preemption.single_choice import (
     SINGLES_MAX,
     STEPS_MAX,

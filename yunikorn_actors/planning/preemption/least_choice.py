@@ -5,16 +5,20 @@
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from yunikorn_actors.planning.preemption.claimant import Claimant, Lack, Victim, ranks_of
+from yunikorn_actors.planning.preemption.claimant import (
+    NO_IMPORTANCE,
+    Claimant,
+    Lack,
+    Victim,
+    ranks_of,
+)
 from yunikorn_actors.planning.preemption.single_choice import Candidate, SingleChoice, are_alike
 from yunikorn_actors.planning.preemption.victim_units import Part
 from yunikorn_actors.policies.places import Key
 from yunikorn_actors.values.resource import Resource
 
-NO_IMPORTANCE: Final = -(1 << 40)
-"""Less than that of any work."""
 WorkOf = Callable[[Victim], int]
 
 

@@ -9,13 +9,14 @@ all nodes stay on a heap; only the one on top is worked out again, and a changed
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 from yunikorn_actors.planning.preemption.claimant import (
+    NO_IMPORTANCE,
     Claimant,
     Score,
     Victim,
@@ -169,7 +170,7 @@ class Search:
             if self._whole is None or victim.allocations[0].spec.application_id in self._whole
         ]
         self._rank_all(whole)
-        if not whole and not self._is_small():
+        if not whole and not self._is_small:
             return False
         rooms: dict[str, Resource] = {}
         for node in self._state.nodes.values():
@@ -209,6 +210,7 @@ class Search:
         self._claimant.withdraw()
         return None
 
+    @cached_property
     def _is_small(self) -> bool:
         """Whether all choices of single work may be tried.
 
@@ -286,7 +288,7 @@ class Search:
             victims = self._solve(node_id)
             if victims is None:
                 continue
-            now = score_of(node_id, victims)
+            now = self._score(node_id, victims)
             if now <= score:
                 return node_id, victims
             heappush(self._heap, (now, node_id))
@@ -305,7 +307,12 @@ class Search:
         needs_one = needs_one and node_id not in self._chosen_on
         is_alone = needs_one and node_id not in self._nodes_of_gangs()
         of_gang = needs_one and not is_alone
-        heappush(self._heap, (Score(0, 0, int(is_alone), 0, int(of_gang), (), node_id), node_id))
+        least = Score(0, 0, int(is_alone), 0, int(of_gang), (), NO_IMPORTANCE, node_id)
+        heappush(self._heap, (least, node_id))
+
+    def _score(self, node_id: str, victims: list[Victim]) -> Score:
+        # Where it counts each node has to be worked out.
+        return score_of(node_id, victims, counts_importance=self._is_small)
 
     def _nodes_of_gangs(self) -> set[str]:
         """Return the nodes with what gangs lose first: there no other work may have to go."""
@@ -352,13 +359,13 @@ class Search:
         if is_kept and not all(found):
             may_displace = self._claimant.may_displace(node, self._spec.application_id)
             if may_displace and not self._displaces:
-                heappush(self._passed_over, (score_of(node_id, []), node_id))
+                heappush(self._passed_over, (self._score(node_id, []), node_id))
             if not (may_displace and self._displaces):
                 found = [victims for victims in found if victims]
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
-        return min(found, key=lambda victims: score_of(node_id, victims))
+        return min(found, key=lambda victims: self._score(node_id, victims))
 
     def _solutions(self, node_id: str, room: Resource) -> Iterator[list[Victim]]:
         """Yield the fewest victims in order, for each choice of devices that are to be free."""
