@@ -394,3 +394,44 @@ def test_what_stands_against_the_others_where_a_quota_is_enforced() -> None:
     assert (sorted(victims), {"not needed": 3, "of another queue": 2}) == (
         sorted(it.key for it in its.goes), its.against
     )  # fmt: skip
+
+
+def test_an_application_that_rests_has_nobody_go_for_it_now() -> None:
+    lab = confirming_lab(
+        MANY.replace(
+            "{name: poor, properties: {preemption.delay: 5m}",
+            "{name: poor, properties: {preemption.delay: 5m, application.unschedasks.backoff: 1, "
+            "application.unschedasks.backoff.delay: 10m}",
+        ),
+        at_once=False,
+    )
+    lab.nodes(n1=1)
+    for name in ("rich", "poor"):
+        lab.submit(name, queue=f"root.{name}")
+    lab.ask("old", app="rich")
+    lab.settle()
+    lab.ask("k", "l", app="poor", preemption_policy=policy())
+    lab.advance(61)
+    assert lab.planner.backoff.resting, "vacuous: it does not rest"
+    its = told(lab, "poor", "k").preempting
+    assert its is not None
+    assert ((), "its application rests; victims are looked for when that is over") == (
+        its.goes, its.text
+    )  # fmt: skip
+
+
+def test_nobody_goes_for_a_member_that_takes_over_a_placeholder() -> None:
+    lab = full()
+    lab.nodes(n2=1)
+    gang = {"gang_scheduling_style": "Hard", "placeholder_ask": si.Resource.of({"vcore": 1})}
+    lab.submit("gang", queue="root.poor", **gang)
+    lab.ask("p", app="gang", placeholder=True, task_group_name="g")
+    lab.settle()
+    bound = {"tags": {TAG_REQUIRED_NODE: "n1"}, "preemption_policy": policy()}
+    lab.ask("m", app="gang", task_group_name="g", priority=9, **bound)
+    lab.settle()
+    its = told(lab, "gang", "m").preempting
+    assert its is not None
+    assert ((), "it takes over a placeholder of its gang, so nothing goes for it") == (
+        its.goes, its.text
+    )  # fmt: skip

@@ -175,7 +175,7 @@ class Search:
         rooms: dict[str, Resource] = {}
         for node in self._state.nodes.values():
             room = None if is_barred(self._shape, node.id) else self._scene.room_on(node)
-            if room is not None and self._may_use(node):
+            if room is not None and self._may_use(node) and not self._is_out_of_use(node, room):
                 rooms[node.id] = room
         choice = Choice(
             self._claimant, rooms, self._singles_on, waiting(), self._state.nodes,
@@ -221,6 +221,17 @@ class Search:
 
     def _may_use(self, node: Node) -> bool:
         return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
+
+    def _is_out_of_use(self, node: Node, room: Resource) -> bool:
+        """Whether nothing has to go for room there, and who waits for it keeps the node."""
+        if not self._is_kept(node) or not fits(self._claimant.wanted, room):
+            return False
+        return not self._claimant.may_displace(node, self._spec.application_id)
+
+    def _is_kept(self, node: Node) -> bool:
+        if self._scene.is_opening(node) or self._scene.is_cleared(node):
+            return False
+        return is_kept_for_others(node, self._spec.application_id)
 
     def _find(self, app: AppView) -> Solution | None:
         while (best := self._best()) is not None:
@@ -354,9 +365,7 @@ class Search:
             self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None
         found = [*self._solutions(node_id, room)]
-        is_kept = not (opens or self._scene.is_cleared(node))
-        is_kept = is_kept and is_kept_for_others(node, self._spec.application_id)
-        if is_kept and not all(found):
+        if not all(found) and self._is_kept(node):
             may_displace = self._claimant.may_displace(node, self._spec.application_id)
             if may_displace and not self._displaces:
                 heappush(self._passed_over, (self._score(node_id, []), node_id))

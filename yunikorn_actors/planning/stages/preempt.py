@@ -279,10 +279,11 @@ class Preemptor:
         """Return who would go for an ask if its time had come; nothing is put in flight."""
         scene = self._scene(now_ns, is_trial=True)
         spec, searches = ask.ask.spec, Searches(scene)
+        of_gang = ask.is_placeholder and ask.app.app.spec.is_gang
+        if of_gang and not (spec.required_node and self._claims.only_bound_wait(ask.app)):
+            return self._would_go_for_all(ask.app, scene, now_ns)
         if spec.required_node:
             return self._would_go_on(ask, spec.required_node)
-        if ask.is_placeholder and ask.app.app.spec.is_gang:
-            return self._would_go_for_all(ask.app, scene, now_ns)
         going: list[Allocation] = []
         search, repeats = searches.of(ask.shape, ask), repeats_left(self._model.state, ask)
         # Those that came with it or before it are to be served together with it.

@@ -295,7 +295,8 @@ def _gang(case: Case) -> Iterator[Obstacle]:
             cause=Cause.GANG_HELD,
             where=app.leaf.queue.path,
             gang=_gang_of(app.app),
-            text="gangs that were admitted before it take the last places of running applications",
+            text="others, or gangs that were admitted before it, take the last places of running "
+            "applications",
             remedy="end one of them, or raise the maximum",
         )
 

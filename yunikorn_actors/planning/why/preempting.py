@@ -22,7 +22,7 @@ from yunikorn_actors.planning.why.victim_objections import (
 )
 from yunikorn_actors.state.allocations import Allocation, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
-from yunikorn_actors.state.gangs import is_all_there
+from yunikorn_actors.state.gangs import is_all_there, waits_for_swap
 from yunikorn_actors.values.durations import NEVER_NS, duration_of
 
 
@@ -179,6 +179,10 @@ def _objection(planner: Planner, ask: AskView) -> str | None:
     spec, config = ask.ask.spec, planner.state.config
     if not spec.allow_preempt_other:
         return "its policy forbids to preempt others for it"
+    if not spec.placeholder and waits_for_swap(ask.app.app, spec):
+        return "it takes over a placeholder of its gang, so nothing goes for it"
+    if ask.app in planner.backoff.resting:
+        return "its application rests; victims are looked for when that is over"
     if planner.preemptor.is_held_back(ask):
         return "something else than room holds it back, so nothing goes for it"
     if spec.required_node:
