@@ -188,7 +188,7 @@ def work_gone(unit: UnitOfWork, app: Application, *, work_ended: bool = False) -
     elif app.has_placeholders:
         return
     elif app.state is ApplicationState.RESUMING:
-        _resumed(unit, app)
+        _resumed(unit, app, work_ended=work_ended)
     elif app.state is ApplicationState.COMPLETING and STATE_TIMER not in app.timers:
         advance(unit, app, ApplicationEvent.COMPLETE)
 
@@ -198,11 +198,16 @@ def _has_no_work(app: Application) -> bool:
     return not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps)
 
 
-def _resumed(unit: UnitOfWork, app: Application) -> None:
-    """The last placeholder is gone; members swapped in meanwhile run already."""
+def _resumed(unit: UnitOfWork, app: Application, *, work_ended: bool) -> None:
+    """The last placeholder is gone; members swapped in meanwhile run already.
+
+    If work was reported meanwhile and ended with it, nothing more happens to the application.
+    """
     advance(unit, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
         advance(unit, app, ApplicationEvent.RUN)
+    elif work_ended:
+        work_gone(unit, app, work_ended=True)
 
 
 def record_run_limit(unit: UnitOfWork, app: Application, kind: GateKind, reason: str = "") -> None:
