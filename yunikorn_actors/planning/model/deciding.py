@@ -210,7 +210,8 @@ class Decider:
         self.queue_rank: Callable[[Any], Key] = of_queues.queue_key
         """Of a queue among its siblings, if this is their parent."""
         self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
-        self.moves = self.is_fold = self.orders_asks = self.ranks_victims = False
+        self.ranks_by_policy = self.moves = False
+        self.is_fold = self.orders_asks = self.ranks_victims = False
         self.step_ns = 0
         """After so long all keys may be others, though nothing has happened."""
         self.gate: Gate | None = None
@@ -222,7 +223,7 @@ class Decider:
         """It decides whatever it has a method for."""
         self._methods = methods_of(policy)
         if isinstance(policy, ApplicationOrder):
-            self.rank = self._application_rank
+            self.rank, self.ranks_by_policy = self._application_rank, True
             self.reads = reads_of(policy)
             self.moves = bool(self.reads - {"used"})
             self.step_ns = step_of(policy)

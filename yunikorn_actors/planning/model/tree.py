@@ -146,11 +146,23 @@ class Tree:
             # Many asks of one application change together, and it has one key.
             apps = {it if isinstance(it, AppView) else it.app: None for it in leaf.changed}
             for app in tuple(leaf.members.values() if leaf.decider.goes_by_state else apps):
-                if app.blocked_by is not None:
-                    self.blocked.rekey(app)
-                elif app.entry is not None and key_of(app) != app.entry[0]:
-                    self.rekey_app(app)
+                self._rekey_if_moved(app)
             leaf.changed.clear()
+
+    def _rekey_members(self, leaf: QueueView) -> None:
+        """A policy may divide by the size of the cluster, or by what is guaranteed to the leaf."""
+        if leaf.decider.ranks_by_policy:
+            if leaf.changed is not None:
+                leaf.changed.update(dict.fromkeys(leaf.members.values()))
+            for app in tuple(leaf.members.values()):
+                app.ranked = None
+                self._rekey_if_moved(app)
+
+    def _rekey_if_moved(self, app: AppView) -> None:
+        if app.blocked_by is not None:
+            self.blocked.rekey(app)
+        elif app.entry is not None and key_of(app) != app.entry[0]:
+            self.rekey_app(app)
 
     def rekey_app(self, app: AppView) -> None:
         """What has nothing that waits stands nowhere: so it is while a recovery is reported."""
@@ -264,7 +276,7 @@ class Tree:
         views = tuple(self.queues.values())
         # Pass by pass: the place of a queue follows from the measures and priorities of all others.
         # Parents stand before their children here, and a child measures by its parent.
-        for step in (measure, self.wake_waiters, export_priority, rekey):
+        for step in (measure, self._rekey_members, self.wake_waiters, export_priority, rekey):
             for view in views:
                 if self.queues.get(view.queue.path) is view:
                     step(view)
