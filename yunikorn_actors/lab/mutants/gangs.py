@@ -168,7 +168,7 @@ GANGS = (
         source="R-026 YUNIKORN-582",
         wrong="An application whose gang was dissolved stays Resuming after the last placeholder.",
         where=lifecycle.work_gone,
-        old="        _resumed(unit, app)",
+        old="        _resumed(unit, app, work_ended=work_ended)",
         new="        return",
     ),
     Mutant(
