@@ -409,7 +409,7 @@ def _pass(lab: SliceLab, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("topology", "stride"),
     [
-        ("proposing", 40),
+        ("proposing", 16),
         *(pytest.param(it, 1, id=f"{it}, all", marks=pytest.mark.slow) for it in TOPOLOGIES),
     ],
 )
