@@ -29,13 +29,13 @@ def _mistake(where: str, old: str, new: str) -> Mutant:
 
 MISTAKES = {
     "the important goes first": _mistake(
-        "gang_choice:loss_of", "max((gang.priority", "-max((gang.priority"
+        "gang_choice:loss_of", "max((gang.victim.importance", "-max((gang.victim.importance"
     ),
     "the most work is lost": _mistake(
         "gang_choice:loss_of", "sum(gang.work", "-sum(gang.work"
     ),
     "opted out or not": _mistake(
-        "least_choice:loss_of", "opted_out |= victim.order[0]", "opted_out |= False"
+        "least_choice:loss_of", "opted_out += victim.order[0]", "opted_out += 0"
     ),
     "a budget never ends": _mistake(
         "throttle:Throttle._is_due", "self.again_ns = min(self.again_ns, due_ns)", "pass"
@@ -47,7 +47,7 @@ MISTAKES = {
         "required_node:_order", "part,\n        victim.priority", "-part,\n        victim.priority"
     ),
     "a required node takes the important": _mistake(
-        "required_node:may_be_victim", "<= spec.priority", "<= spec.priority + 1"
+        "required_node:may_go_along", "<= spec.priority", "<= spec.priority + 1"
     ),
     "a quota takes too much": _mistake(
         "quota:plan_of", "used.get(kind, 0) - size,", "used.get(kind, 0) - size + 1,"

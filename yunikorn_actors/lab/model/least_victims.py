@@ -11,10 +11,13 @@ from msgspec import Struct, field
 
 Amounts = tuple[int, int]
 """Of both types."""
-Kind = Literal["whole", "alone", "surplus", "broken"]
+Kind = Literal["whole", "application", "remains", "alone", "surplus", "broken"]
+"""A whole gang, an application of no gang, and what is left of a broken gang, each of which goes as
+one; and single work."""
+AS_ONE: Final = ("whole", "application", "remains")
 UNITS_MAX: Final = 11
 """So many that may go are looked at: of more there are too many sets."""
-_NO_PRIORITY: Final = -(1 << 32)
+_NO_IMPORTANCE: Final = -(1 << 40)
 _PARTS: Final = 1_000_000
 """The share of a partition is counted in millionths."""
 
@@ -133,14 +136,27 @@ def _is_reached(small: Small, claim: Claim, work: Work) -> bool:
     path = small.jobs[work.job].queue
     if path == claim.queue or small.queues[path].is_disabled:
         return False
-    asking, giving = small.lineage(claim.queue), small.lineage(path)
-    above = {it.path for it in giving}
-    meeting = next(it.path for it in asking if it.path in above)
-    below = asking[: [it.path for it in asking].index(meeting)]
+    below, _ = _to_the_meeting(small, claim, work)
     if any(it.fences_preemption for it in below):
         return False
-    theirs = giving[: [it.path for it in giving].index(meeting)]
-    return _seen(theirs, work.priority) <= _seen(below, claim.priority)
+    return importance(small, claim, work) <= 0
+
+
+def importance(small: Small, claim: Claim, work: Work) -> int:
+    """Say how much more important work is than a claim, where their paths meet."""
+    below, theirs = _to_the_meeting(small, claim, work)
+    return _seen(theirs, work.priority) - _seen(below, claim.priority)
+
+
+def _to_the_meeting(
+    small: Small, claim: Claim, work: Work
+) -> tuple[list[QueueRules], list[QueueRules]]:
+    """Return the queues of both sides below the one where their paths meet."""
+    asking, giving = small.lineage(claim.queue), small.lineage(small.jobs[work.job].queue)
+    common = {it.path for it in giving} & {it.path for it in asking}
+    return [it for it in asking if it.path not in common], [
+        it for it in giving if it.path not in common
+    ]
 
 
 def _seen(levels: Iterable[QueueRules], priority: int) -> int:
@@ -186,8 +202,10 @@ def _units_of_job(job: Job, unit: str, its: tuple[Work, ...]) -> Iterator[Unit]:
         sum(it.size[1] for it in its if it.in_group),
     )
     is_whole = total[0] >= job.asked[0] and total[1] >= job.asked[1]
-    if is_whole or unit:
-        yield Unit("whole", its)
+    if not job.style:
+        yield Unit("application", its)
+    elif is_whole or unit:
+        yield Unit("whole" if is_whole else "remains", its)
     else:
         yield from (Unit("broken", (it,)) for it in its)
     if is_whole:
@@ -304,7 +322,7 @@ class Lost(NamedTuple):
     """Of one kind of single work; less is better."""
 
     number: int
-    priority: int
+    importance: int
     work: int
 
 
@@ -312,22 +330,25 @@ class Cost(NamedTuple):
     """Of a set that goes, in the order in which sets are compared; less is better."""
 
     gangs: int
-    priority: int
+    """Whole ones; then what else goes as one."""
+    applications: int
+    remains: int
+    importance: int
     work: int
-    opted_out: bool
-    """Whether any single work did."""
-    originator: bool
+    opted_out: int
+    """How much single work did."""
+    originators: int
     alone: Lost
     surplus: Lost
     broken: Lost
 
     @property
-    def of_gangs(self) -> tuple[int, int, int]:
-        return self[:3]
+    def of_gangs(self) -> tuple[int, ...]:
+        return self[:5]
 
     @property
-    def of_single_work(self) -> tuple[bool, bool, Lost, Lost, Lost]:
-        return self[3:]
+    def of_single_work(self) -> tuple[int, int, Lost, Lost, Lost]:
+        return self[5:]
 
 
 def _work_of(small: Small, works: Iterable[Work], now_s: int) -> int:
@@ -341,25 +362,28 @@ def _work_of(small: Small, works: Iterable[Work], now_s: int) -> int:
     return total
 
 
-def _lost(small: Small, units: Sequence[Unit], kind: Kind, now_s: int) -> Lost:
-    works = [it for unit in units if unit.kind == kind for it in unit.works]
-    priority = max((it.priority for it in works), default=_NO_PRIORITY)
-    return Lost(len(works), priority, _work_of(small, works, now_s))
+def cost_of(small: Small, claim: Claim, units: Sequence[Unit], now_s: int) -> Cost:
+    def most_of(works: Sequence[Work]) -> int:
+        return max((importance(small, claim, it) for it in works), default=_NO_IMPORTANCE)
 
+    def lost(kind: Kind) -> Lost:
+        works = [it for unit in units if unit.kind == kind for it in unit.works]
+        return Lost(len(works), most_of(works), _work_of(small, works, now_s))
 
-def cost_of(small: Small, units: Sequence[Unit], now_s: int) -> Cost:
-    gangs = [unit.works for unit in units if unit.kind == "whole"]
-    members = [it for its in gangs for it in its]
-    single = [it for unit in units if unit.kind != "whole" for it in unit.works]
+    kinds = [unit.kind for unit in units]
+    members = [it for unit in units if unit.kind in AS_ONE for it in unit.works]
+    single = [it for unit in units if unit.kind not in AS_ONE for it in unit.works]
     return Cost(
-        len(gangs),
-        max((it.priority for it in members), default=0),
+        kinds.count("whole"),
+        kinds.count("application"),
+        kinds.count("remains"),
+        most_of(members),
         _work_of(small, members, now_s),
-        any(it.opted_out for it in single),
-        any(it.originator for it in single),
-        _lost(small, units, "alone", now_s),
-        _lost(small, units, "surplus", now_s),
-        _lost(small, units, "broken", now_s),
+        sum(it.opted_out for it in single),
+        sum(it.originator for it in single),
+        lost("alone"),
+        lost("surplus"),
+        lost("broken"),
     )
 
 
@@ -379,14 +403,14 @@ def faults_of(small: Small, claim: Claim, gone: frozenset[str], now_s: int) -> l
         return [f"{names} went, and a guarantee or a budget keeps a part of this"]
     if not gone and sets.served(()):
         return [f"{sets.served(())} of {claim.sizes} have room, and wait"]
-    faults = _worse(claim, sets, units, lambda some: cost_of(small, some, now_s))
+    faults = _worse(claim, sets, units, lambda some: cost_of(small, claim, some, now_s))
     return [f"{names} went for {claim.sizes}: {it}" for it in faults]
 
 
 def _as_units(units: Sequence[Unit], gone: frozenset[str]) -> list[Unit] | None:
     """Divide what went into units, the whole ones first; None where they do not make it up."""
     left, found = set(gone), list[Unit]()
-    for unit in sorted(units, key=lambda it: it.kind != "whole"):
+    for unit in sorted(units, key=lambda it: it.kind not in AS_ONE):
         keys = {it.key for it in unit.works}
         if keys <= left:
             found.append(unit)
@@ -421,7 +445,7 @@ def _worse(
 
 def _gangs_of(units: Iterable[Unit]) -> frozenset[str]:
     """Return the applications that go whole."""
-    return frozenset(it.works[0].job for it in units if it.kind == "whole")
+    return frozenset(it.works[0].job for it in units if it.kind in AS_ONE)
 
 
 def _needless(sets: _Sets, units: Sequence[Unit], served: int) -> Iterator[str]:

@@ -15,7 +15,9 @@ from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import TAG_REQUIRED_NODE
 
 _DELAYS_S: Final = (3, 7, 20)
-_KINDS: Final = ("broken", "surplus", "alone", "whole")
+_RANKS: Final = {
+    "broken": 0, "remains": 0, "surplus": 1, "alone": 2, "application": 2, "whole": 3,
+}  # fmt: skip
 """In this order they go."""
 Seen = tuple[str, Any, list[str]]
 
@@ -72,7 +74,7 @@ def _faults_on(
         return all(sum(it[at] for it in sizes) >= size[at] for at in (0, 1))
 
     def turn(it: Work) -> tuple[bool, bool, int]:
-        return it.originator, it.opted_out, _KINDS.index(kinds[it.key])
+        return it.originator, it.opted_out, _RANKS[kinds[it.key]]
 
     if len(going) < len(gone):
         yield f"{sorted(gone)} go, and of these only {[it.key for it in going]} may"
