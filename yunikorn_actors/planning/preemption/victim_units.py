@@ -186,7 +186,8 @@ class Units:
         """Return which of those may go together and leave the gang whole, the first in order."""
         found: list[Allocation] = []
         left = dict(self._beyond[app.serial])
-        for allocation in sorted(those, key=lambda it: self._rank(app, it)):
+        able = [it for it in those if self._is_surplus(app, it, left)]
+        for allocation in sorted(able, key=lambda it: self._rank(app, it)):
             # Those before it have used up what the gang has beyond its need.
             if self._is_surplus(app, allocation, left):
                 found.append(allocation)
