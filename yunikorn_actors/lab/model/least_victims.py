@@ -439,7 +439,7 @@ def _worse(
         yield f"of single work {its.of_single_work} goes, and {beside} would do"
     elif not served and units:
         yield "nobody is served"
-    elif not (claim.is_gang or sets.has_quota):
+    elif not sets.has_quota:
         yield from _needless(sets, units, served)
 
 
