@@ -16,6 +16,8 @@ from yunikorn_actors.values.resource import Resource, charge, discharge
 
 LOOKS_MAX: Final = 50_000
 """So many nodes and candidates are looked at for all sets of gangs of one claim."""
+FEWER_LOOKS_MAX: Final = 10_000
+"""So many more for one set, for less single work beside it."""
 PACKED_MAX: Final = 64
 """So many placeholders are packed, beside as much single work as all choices are tried of."""
 
@@ -59,6 +61,8 @@ class Packer:
         self._full: dict[str, Resource] = {}
         """What is left of each when all single work is gone as well."""
         self._usable: dict[str, list[Victim]] = {}
+        self._singles_max = 0
+        """No more single work may go."""
         is_small = sum(size.number for size in sizes) <= PACKED_MAX
         self.is_small = is_small and sum(map(len, singles.values())) <= SINGLES_MAX
         """Whether all ways are tried; otherwise it is not known of any set what it does."""
@@ -125,11 +129,29 @@ class Packer:
             )
         }
         self._full = self._with_singles(self._base, self._usable)
-        if not self._may_fit(self._full):
-            return None
+        return self._with_fewest_singles() if self._may_fit(self._full) else None
+
+    def _with_fewest_singles(self) -> Packing | None:
+        """Search for a packing, and then for one beside which less single work goes.
+
+        That has a bound of its own: other sets of gangs are still to be looked at.
+        """
+        self._singles_max = len(self._usable) * SINGLES_MAX
+        best = self._search()
+        looks, self._looks = self._looks, FEWER_LOOKS_MAX
+        fewer = best
+        while fewer is not None and fewer.singles:
+            best, self._singles_max = fewer, len(fewer.singles) - 1
+            fewer = self._search()
+        self._looks = looks
+        return best if fewer is None else fewer
+
+    def _search(self) -> Packing | None:
+        full = {node_id: dict(room) for node_id, room in self._full.items()}
         self._placed = {node_id: [] for node_id in self._full}
         self._nodes = [[] for _ in self._sizes]
         going = self._place(0, 0)
+        self._full = full
         if going is None:
             return None
         return Packing(self._nodes, frozenset(it.allocations[0].uuid for it in going))
@@ -237,7 +259,7 @@ class Packer:
         claimant = self._claimant
         for number in range(at, len(singles)):
             victim = singles[number]
-            if self._looks <= 0:
+            if self._looks <= 0 or len(going) >= self._singles_max:
                 return None
             if number > at and are_alike(singles[number - 1], victim):
                 # What was of no use before is of none now.
