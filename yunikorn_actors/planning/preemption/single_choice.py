@@ -144,9 +144,13 @@ def in_turn(singles: dict[str, list[Victim]]) -> list[dict[str, list[Victim]]]:
 
 
 def are_alike(one: Victim, other: Victim) -> bool:
-    """Whether a guarantee and a node make no difference between them."""
+    """Whether a guarantee, a gang and a node make no difference between them.
+
+    A surplus may have to stay because its gang has lost another member.
+    """
     return (
         one.leaf is other.leaf
+        and one.spare is other.spare
         and len(one.allocations) == len(other.allocations) == 1
         and (freed(one.allocations[0]) == freed(other.allocations[0]))
     )
