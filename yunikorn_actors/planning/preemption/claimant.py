@@ -43,6 +43,7 @@ from yunikorn_actors.values.resource import Resource, add, charge, discharge, ma
 NO_IMPORTANCE: Final = -(1 << 40)
 """Less than that of any work."""
 Lack = tuple[Queue, str]
+Amounts = tuple[tuple[str, int], ...]
 Order = tuple[Any, ...]
 """As of an allocation, but what hurts least, and what a policy says, come before what is newer."""
 
@@ -399,7 +400,8 @@ def candidates_on(
 ) -> list[Victim]:
     """Return what may go by itself on a node, in order."""
     found: list[Victim] = []
-    loose: dict[str, list[Allocation]] = {}
+    loose: dict[tuple[str, Amounts], list[Allocation]] = {}
+    """Members that their gang may not need, by their size: which size is of use shows later."""
     for allocation in node.allocations.values():
         app = state.applications[allocation.spec.application_id]
         if not claimant.is_within_reach(allocation, app.queue):
@@ -411,10 +413,11 @@ def candidates_on(
             continue
         if claimant.are_cooled(app.queue, (allocation,)):
             if of_gang:
-                loose.setdefault(app.id, []).append(allocation)
+                size = tuple(sorted(allocation.resource.items()))
+                loose.setdefault((app.id, size), []).append(allocation)
             else:
                 found.append(Victim(state, (allocation,), part))
-    for id_, those in loose.items():
+    for (id_, _), those in loose.items():
         app = state.applications[id_]
         for allocation in units.surplus_among(app, those):
             spare = units.spare_of(app, allocation)
