@@ -28,7 +28,7 @@ from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.reserved_nodes import RESERVED_NODES_MIN
 from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import Resource, add, charge, fits_in, sub
+from yunikorn_actors.values.resource import Resource, add, charge, fits_in
 from yunikorn_actors.values.tags import GPU
 
 
@@ -98,9 +98,9 @@ def _parked(state: PartitionState, fact: f.AskParked, _: Container[str]) -> Iter
 def _admitted(state: PartitionState, fact: f.GangAdmitted, _: Container[str]) -> Iterator[str]:
     app = state.applications[fact.application_id]
     if fact.claims:
-        used = add(sub(app.queue.allocated, app.queue.preempting), app.queue.earmarked)
         guaranteed = app.queue.spec.guaranteed or {}
-        yield from _above(f"the guarantee of {app.queue.path}", guaranteed, used, unplaced(app))
+        used, wanted = _will_use(state, app.queue), _still_claimed(app)
+        yield from _above(f"the guarantee of {app.queue.path}", guaranteed, used, wanted)
         return
     for name, most, used in committed(state, app):
         yield from _above(name, most, used, unplaced(app))
@@ -328,6 +328,26 @@ def of_a_part_of_a_gang(app: Application) -> Iterator[str]:
     for ask in app.asks.values():
         if ask.spec.placeholder and ask.remaining:
             yield f"G11: placeholder {ask.spec.key} of its gang still waits"
+
+
+def _will_use(state: PartitionState, leaf: Queue) -> Resource:
+    """What stays of a leaf, and what is promised to it."""
+    used = dict(leaf.earmarked)
+    for id_ in leaf.applications.values():
+        for item in state.applications[id_].allocations.values():
+            if not item.comes_free:
+                charge(used, item.resource)
+    return used
+
+
+def _still_claimed(app: Application) -> Resource:
+    """What the placeholders want that wait, and have no earmark yet."""
+    wanted: Resource = {}
+    for ask in app.asks.values():
+        if ask.spec.placeholder and not ask.spec.required_node:
+            size = ask.spec.resource
+            charge(wanted, {kind: n * ask.remaining for kind, n in size.items()})
+    return wanted
 
 
 def unplaced(app: Application) -> Resource:

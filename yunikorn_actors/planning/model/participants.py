@@ -78,6 +78,9 @@ class Participants:
     def come_back(self, app: AppView) -> None:
         """Let it take part again; its waiting asks may be entitled to preempt."""
         self.let_go(app)
+        if app.awaiting_gang is not None and app.leaf.is_entitled:
+            # It has no entry yet, but may claim.
+            self._requeue.may_preempt(app.leaf, 0)
         if app.entry is None:
             self._tree.enter(app)
             self._resume(app)

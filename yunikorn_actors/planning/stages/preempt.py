@@ -301,7 +301,7 @@ class Preemptor:
         if bound is None or not self._claims.has_claim(app, scene):
             return ()
         found = self._claims.find(app, now_ns, bound).found
-        if found is None:
+        if found is None or self._is_refused_admission(app, found, now_ns):
             return ()
         parts = (*(it.victims for it in bound), *(it.victims for _, it in found))
         return tuple(it for victims in parts for it in victims)
@@ -472,7 +472,11 @@ class Preemptor:
         """
         for app in tuple(leaf.held):
             asks = self._claims.placeholders_of(app)
-            if not asks or app.turn is not None or app.blocked_at() is not None:
+            if not asks or app.turn is not None or app.blocked_by is not None:
+                continue
+            gate = app.blocked_at()
+            if gate is not None:
+                self._model.participants.hold(app, gate)
                 continue
             if asks[0].ask.spec.allow_preempt_other and self._claims.find_bound(app) == []:
                 yield asks[0]
@@ -595,13 +599,14 @@ class Preemptor:
             return Claim(None, NEVER_NS, 0)
         claim = self._claims.find(app, now_ns, bound)
         self._attempts += claim.attempts
-        if app.awaiting_gang is not None and claim.found is not None:
-            is_refused = self._is_refused_admission(app, claim.found, now_ns)
-            return claim._replace(found=None) if is_refused else claim
+        if claim.found is not None and self._is_refused_admission(app, claim.found, now_ns):
+            return claim._replace(found=None)
         return claim
 
     def _is_refused_admission(self, app: AppView, found: Found, now_ns: int) -> bool:
-        """Whether queues and limits have no room for all of a gang when its victims are gone."""
+        """Whether queues and limits have no room for all of it when its victims are gone."""
+        if app.awaiting_gang is None:
+            return False
         scene, state = self._scene(now_ns, is_trial=True), self._model.state
         for _, solution in found:
             for victim in solution.victims:
