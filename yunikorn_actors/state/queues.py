@@ -213,7 +213,9 @@ class Queue:
         if limit is None or left is None or left is limit:
             return limit
         return {
-            kind: max(size, min(limit[kind], used.get(kind, 0) + own.get(kind, 0)))
+            kind: max(size, min(limit[kind], used.get(kind, 0) + own[kind]))
+            if kind in own
+            else size
             for kind, size in left.items()
         }
 

@@ -315,11 +315,12 @@ class GangClaims:
             yield [ask for group in order for ask in group]
 
     def _cost_of(self, found: Found, now_ns: int) -> _GangCost:
-        state, leaf = self._model.state, found[0][0].app.leaf.queue
-        priority = min(ask.ask.spec.priority for ask, _ in found)
+        state = self._model.state
         victims = victims_of(state, [it for _, solution in found for it in solution.victims])
+        specs = [ask.ask.spec for ask, _ in found]
         for victim in victims:
-            victim.see_from(leaf, priority)
+            leaf = state.applications[specs[0].application_id].queue
+            victim.see_from(leaf, min(spec.priority for spec in specs))
         singles = [victim for victim in victims if not victim.is_whole]
         gangs = [gang_of(state, victim, now_ns) for victim in victims if victim.is_whole]
         return loss_of(gangs, singles), len(singles)
