@@ -14,7 +14,7 @@ from yunikorn_actors.lab.sides.commanded import _ASKED, _OF_FILES, called
 from yunikorn_actors.lab.sights import Observation
 from yunikorn_actors.planning.preemption import required_node
 
-ROUTES, RECORDED = (4, 8, 12, 16, 20), (27, 35, 43, 51)
+ROUTES, RECORDED = (24, 28, 36, 52, 56), (27, 35, 43, 51)
 SAID = "what is said to "
 
 

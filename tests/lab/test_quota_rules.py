@@ -46,7 +46,7 @@ steps:
 - ask: {{app: wide, key: w-hold, count: 2, resource: {{gpu: 1}}, task_group: r, placeholder: true}}
 - ask: {{app: wide, key: w-m, count: 2, resource: {{gpu: 1}}, task_group: r}}
 - ask: {{app: wide, key: w-aside, resource: {{gpu: 1}}}}
-- ask: {{app: wide, key: w-more, count: 2, resource: {{gpu: 1}}, task_group: r, priority: 5}}
+- ask: {{app: wide, key: w-more, count: 2, resource: {{gpu: 1}}, task_group: r}}
 - add_app: {{id: old, queue: root.a, placeholder_ask: {{gpu: 3}}, style: Hard}}
 - ask: {{app: old, key: o-hold, count: 3, resource: {{gpu: 1}}, task_group: r, placeholder: true}}
 - ask: {{app: old, key: o-m, count: 3, resource: {{gpu: 1}}, task_group: r, priority: 9}}
@@ -87,10 +87,10 @@ OF_GANG_MUTANTS = {
     "broken gangs go last": _mutant(Units._parts_of, "Part.OF_BROKEN", "Part.OF_WHOLE"),
     "nothing is surplus": _mutant(Units._parts_of, "= Part.SURPLUS", "= Part.OF_WHOLE"),
     "the oldest are surplus": _mutant(
-        Units._parts_of, "surplus.sort(", "surplus.sort(reverse=True, "
+        Units.surplus_among, "sorted(able, key", "sorted(able, reverse=True, key"
     ),
     "all that could be is surplus": _mutant(
-        Units._parts_of, "discharge(beyond, allocation.resource)", "pass"
+        Units.surplus_among, "discharge(left, _of_types(allocation.resource, left))", "pass"
     ),
     "what went counts again with its gang": _mutant(
         quota.Enforcement._pick, "not in picked", "not in ()"

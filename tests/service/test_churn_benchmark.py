@@ -33,7 +33,10 @@ def announcing(old: str, new: str) -> Mutant:
 
 
 WRONG = {
-    "dropped": (announcing("tuple(new)", "tuple(new[1:])"), "was not notified of it"),
+    "dropped": (
+        announcing("tuple(allocations(message))", "tuple(allocations(message))[1:]"),
+        "was not notified of it",
+    ),
     "sent to another manager": (
         announcing("message.rm_id, Call", "max(self.deliveries), Call"),
         # Of both managers one is the first to notice.

@@ -368,6 +368,10 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
         _unit_changed(model, app)
     if fact.spec.placeholder:
         model.gangs.placeholders_came(app, (fact.uuid,))
+    elif app.app.reported:
+        # Less is to come of its gang than before.
+        model.gangs.follow(app)
+        model.requeue.gang_may_fit()
 
 
 def _on_allocation_resized(model: Model, fact: f.AllocationResized) -> None:

@@ -379,6 +379,8 @@ def _recover(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bo
             drop_barred_of(unit, app)
     else:
         work_started(unit, app)
+        # It may be the last that was to come of an admitted gang.
+        watch_commitment(unit, app)
 
 
 def _place_by_rm(
