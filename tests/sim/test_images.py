@@ -206,7 +206,7 @@ class Imaged:
         )
 
 
-@pytest.mark.parametrize("worlds", [20, pytest.param(1_500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("worlds", [28, pytest.param(1_500, marks=pytest.mark.slow)])
 def test_drawn_worlds(worlds: int) -> None:
     seen: Counter[str] = Counter()
     fields: set[str] = set()
