@@ -63,6 +63,7 @@ def _without_room(app: Application, nodes: dict[str, Node]) -> Iterator[str]:
         return
     missing = dict(app.spec.placeholder_ask)
     discharge(missing, app.placed)
+    discharge(missing, app.reported)
     for ask in waiting:
         discharge(missing, {it: n * ask.remaining for it, n in ask.spec.resource.items()})
     if any(n > 0 for n in missing.values()):
