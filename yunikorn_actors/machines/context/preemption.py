@@ -286,7 +286,7 @@ def _check_guarantee(
     claimant = Claimant(state, decided.usage, decided.throttle, app.queue, spec)
     chosen = victims_of(state, victims, decided.taken)
     refusal = _check_victims(claimant, victims, chosen, decided)
-    if victims and _claims_a_part(state, app, spec):
+    if (victims or awaits_admission(app)) and _claims_a_part(state, app, spec):
         refusal = Refusal.PREEMPTION_REFUSED
     refusal = refusal or _check_room(node, spec, victims, decided)
     if refusal is None:
