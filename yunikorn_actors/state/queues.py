@@ -212,12 +212,10 @@ class Queue:
         limit, left = self.spec.max, self.quota(add(own, redeemed) if redeemed else own)
         if limit is None or left is None or left is limit:
             return limit
-        return {
-            kind: max(size, min(limit[kind], used.get(kind, 0) + own[kind]))
-            if kind in own
-            else size
-            for kind, size in left.items()
-        }
+        for kind, size in own.items():
+            if kind in left:
+                left[kind] = max(left[kind], min(limit[kind], used.get(kind, 0) + size))
+        return left
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""
