@@ -201,7 +201,7 @@ def _has_no_work(app: Application) -> bool:
 def _resumed(unit: UnitOfWork, app: Application, *, work_ended: bool) -> None:
     """The last placeholder is gone; members swapped in meanwhile run already.
 
-    If work was reported meanwhile and ended with it, nothing more happens to the application.
+    Work that was reported meanwhile may have ended with it: then the application completes.
     """
     advance(unit, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
