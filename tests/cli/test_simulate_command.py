@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.what_if.test_simulate import busy, node
+from tests.what_if.test_simulate import asks, busy, node
 from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.cli import main
 
@@ -59,6 +59,25 @@ def test_several_changes_are_one_text_of_steps(
 def test_the_least_change(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--dump", dump, "--least", "-c", ASK]) == 0
     assert "raise: raise vcore in root.a from 4 to 5 and vcore of ann" in (capsys.readouterr().out)
+
+
+def test_the_least_change_for_an_ask_that_waits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core, file = busy("proposing"), tmp_path / "dump.json"
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    file.write_text(json.dumps(core.state_dump()))
+    least = ["simulate", "--dump", str(file), "--least"]
+    assert main([*least, "--waiting", "app/3"]) == 0
+    assert "raise: raise vcore in root.a from 4 to 6 and vcore of ann" in capsys.readouterr().out
+    assert main([*least, "--waiting", "app/1"]) == 2
+    assert "least change: ask app/1: it neither waits nor is" in capsys.readouterr().err
+    assert main([*least[:-1], "--waiting", "app/3"]) == 2
+    assert "--waiting: it is what --least is to let start" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*least, "--waiting", "app"])
+    assert "'app' is no APPLICATION/KEY" in capsys.readouterr().err
 
 
 def test_what_cannot_be_understood(dump: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,6 +107,8 @@ def test_what_is_no_question_is_refused(served: Served) -> None:
         (b'{"least": true}', "name an ask that is to start"),
         (b'{"least": true, "until": 5}', "until: a search has an end of its own: give within"),
         (b'{"within": 5}', "within: a simulation has no such end: give until, or least"),
+        (b'{"waiting": [["app-1", "x"]]}', "waiting: it is what a search lets start"),
+        (b'{"least": true, "waiting": [["app-1", "first"]]}', "ask app-1/first: it neither waits"),
     ):
         refused = served.ask(PATH, method="POST", body=body)
         assert (refused.status, why in refused.json["message"]) == (400, True), refused

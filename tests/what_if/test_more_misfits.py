@@ -177,9 +177,17 @@ FOUND: dict[Callable[[Any], Wanted], set[str]] = {
         "release first/1 (vcore 2)",
         "wait for 60 s",
     },
-    required_node_is_full: {"release nightly/1 (vcore 2)", "wait for 300 s"},
+    required_node_is_full: {
+        "enlarge node-1 by vcore 1",
+        "release nightly/1 (vcore 2)",
+        "wait for 300 s",
+    },
     queue_that_drains: {"wait for 90 s"},
-    offsets_of_priority: {"add a node with vcore 8", "wait for 300 s"},
+    offsets_of_priority: {
+        "add a node with vcore 8",
+        "release nightly and what waits of it (vcore 4)",
+        "wait for 300 s",
+    },
     share_of_a_device: {
         "add a node with gpu 500, vcore 1",
         "release nightly/1 (gpu 700, vcore 1)",
@@ -226,3 +234,20 @@ def _less(option: Option) -> list[Option]:
         if isinstance(change, Reconfigure)
         for kind, amount in change.max.items()
     ]
+
+
+def test_a_required_node_that_is_enlarged_keeps_its_attributes() -> None:
+    simulator = Simulator(Topology("fused", settings=Settings(), instance="t"))
+    cluster = SCRIPT["Cluster"](simulator, simulator.settle, simulator.advance)
+    cluster.queues("{name: batch}")
+    _node(cluster, {"vcore": 1_000}, {"zone": "b"})
+    cluster.submit("job")
+    wanted = _waiting(cluster.ask("job", "task", 3_000, tags=ONLY))
+    found = least_changes(state_of(simulator), wanted)
+    (option,) = found.options
+    (request,) = option.changes
+    assert isinstance(request, si.NodeRequest)
+    (node,) = request.nodes
+    assert option.text == "enlarge node-1 by vcore 2"
+    assert node.schedulable_resource == si.Resource.of({"vcore": 3_000})
+    assert node.attributes["zone"] == "b"

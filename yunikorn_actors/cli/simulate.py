@@ -24,7 +24,7 @@ from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.state_at import reach_of, state_from_trace
-from yunikorn_actors.what_if.answer import Answer
+from yunikorn_actors.what_if.answer import Answer, AskName
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
@@ -66,11 +66,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="find the least changes that would let what is asked for start at once",
     )  # fmt: skip
     parser.add_argument(
+        "--waiting", action="append", default=[], type=_named_ask, metavar="APPLICATION/KEY",
+        help="with --least: let this ask start, which waits already",
+    )  # fmt: skip
+    parser.add_argument(
         "--topology", choices=TOPOLOGIES,
         help="of the core that begins with a dump or a journal (default: proposing)",
     )  # fmt: skip
     add_policies(parser)
     add_server(parser)
+
+
+def _named_ask(text: str) -> AskName:
+    application, is_given, key = text.partition("/")
+    if not (application and is_given and key):
+        raise argparse.ArgumentTypeError(f"{text!r} is no APPLICATION/KEY")
+    return application, key
 
 
 def run(options: argparse.Namespace) -> int:
@@ -89,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
         if options.least:
             end_s = time.monotonic() + SEARCH_S
             found = least_changes(
-                state, Wanted(tuple(changes)), left_s=lambda: end_s - time.monotonic(),
-                policies=policies,
+                state, Wanted(tuple(changes), tuple(options.waiting)),
+                left_s=lambda: end_s - time.monotonic(), policies=policies,
             )  # fmt: skip
             tell_sentences([found] if options.json else None, fit_lines(found))
             return 0 if found.options or found.fits else NO
@@ -138,6 +149,8 @@ def _idle(options: argparse.Namespace, sources: list[str]) -> str | None:
         return "--topology: a service and a recording have their own: leave it out"
     if options.least and options.until is not None:
         return "--until: with --least what is asked for starts at once: leave one of them out"
+    if options.waiting and not options.least:
+        return "--waiting: it is what --least is to let start: give that as well"
     return None
 
 
@@ -152,6 +165,7 @@ def _at_service(options: argparse.Namespace, client: Client) -> int:
             "steps": [text for _, text in _steps(options)],
             "until": options.until,
             "least": options.least,
+            "waiting": options.waiting,
         }
     except (Unreadable, InvalidRequest) as error:
         complain(str(error))

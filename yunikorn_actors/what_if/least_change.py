@@ -5,13 +5,14 @@ well? Bounds are lifted, those that need not be are put back, and the others are
 as the answer stays yes.
 """
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import combinations, islice
 from math import comb, inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import structs
 
@@ -28,7 +29,7 @@ from yunikorn_actors.values.ids import (
 )
 from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
-from yunikorn_actors.values.tags import NODE_PARTITION
+from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
 from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
@@ -44,14 +45,18 @@ SUMS_MAX: Final = 32
 """So many smaller amounts are tried below one that helps, where others would take what is more."""
 _LIFTED: Final = 1 << 60
 _NODE: Final = "what-if-node"
+_A: Final = si.ActionFromRM
 _TOGETHER: Final = (
     "{}, in the same moment as it is asked for: where that comes later, others that wait take the "
     "room"
 )
-
-
-Room = dict[Bound | str, int]
-"""How far bounds are lifted, and how much a new node has, by the type of resource."""
+_WORDS: Final = {
+    "raise": "raise {}",
+    "node": "{}",
+    "open": "let {} take work again",
+    "release": "release {}",
+}
+"""By kind of change, in the order in which they are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ class Option:
     """One way to have it start, verified by a simulation."""
 
     kind: str
-    """`raise`, `node`, `open` (a drained node), `release` or `wait`.
+    """`raise`, `node` (a new one, or more room on one that is required), `open` (a drained node),
+    `release` or `wait`.
 
     A raise may be needed together with one of the next three: `raise and node`.
     """
@@ -101,10 +107,21 @@ class LeastChange:
     """
 
 
-@dataclass(frozen=True, slots=True)
+class _Asked(NamedTuple):
+    """What is to start of an ask."""
+
+    repeats: int
+    size: Resource
+    partition: str
+    node: str
+    """The one that it requires; empty where any will do."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Act:
     """Something that may be done to what is there: work to release, a node to open."""
 
+    kind: str
     what: str
     make: Callable[[], Request]
     """There may be very many, of which few are made."""
@@ -113,12 +130,15 @@ class _Act:
     withdrawn: int = 0
     gang: str = ""
     """The application whose gang it is a part of."""
-    uuids: frozenset[str] = frozenset()
-    """Of what ends with it."""
 
     @property
     def text(self) -> str:
         return f"{self.what} ({amounts(_size([self]))})" if self.held else self.what
+
+
+_Knob = Bound | str | _Act
+Plan = dict[_Knob, int]
+"""How far bounds are lifted, how much of each type a node has, or has more, and what is done."""
 
 
 def _made(acts: Iterable[_Act]) -> list[Request]:
@@ -141,7 +161,8 @@ def _joined(one: Any, other: Any) -> Any:  # noqa: ANN401 - of two kinds
 
 def _overlap(acts: Collection[_Act]) -> bool:
     """Whether something would end with two of them."""
-    return len(frozenset().union(*(it.uuids for it in acts))) < sum(len(it.uuids) for it in acts)
+    uuids = [held.uuid for it in acts for held in it.held]
+    return len({*uuids}) < len(uuids)
 
 
 def _size(acts: Iterable[_Act]) -> Resource:
@@ -157,12 +178,9 @@ def _cost(acts: Collection[_Act]) -> tuple[int, int, int, tuple[tuple[str, int],
 
     Without a member the rest of a gang is of no use.
     """
-    ended = withdrawn = 0
-    gangs: set[str] = set()
-    for it in acts:
-        ended, withdrawn = ended + len(it.held), withdrawn + it.withdrawn
-        gangs |= {it.gang} - {""}
-    return ended, len(gangs), withdrawn, tuple(sorted(_size(acts).items()))
+    ended = sum(len(it.held) for it in acts)
+    gangs = {it.gang for it in acts} - {""}
+    return ended, len(gangs), sum(it.withdrawn for it in acts), tuple(sorted(_size(acts).items()))
 
 
 def least_changes(
@@ -201,31 +219,59 @@ class _Search:
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, _ = checked(in_order(wanted.changes), state, policies)
         self._changes = [it.request for it in self._ordered]
-        self._asks, self._partition = _asks_of(state, wanted, self._changes)
-        """How many repeats of each are to start, and their size; and the partition of the first."""
-        for name in wanted.asks:
-            if name not in self._asks:
-                raise InvalidRequest(
-                    f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
-                    "change: name one that does"
-                )
-        if not self._asks:
-            raise InvalidRequest("least change: name an ask that is to start")
+        self._asks: dict[AskName, _Asked] = {}
+        self._others: dict[str, list[tuple[int, Resource]]] = {}
+        """What waits beside what is wanted, by application: how often, and its size."""
+        self._take_asks()
+        self._apps = {app for app, _ in self._asks}
+        first = next(iter(self._asks.values()))
+        self._partition = first.partition
+        nodes = state.images.get(first.partition, {"nodes": ()})["nodes"]
+        self._required = next((it for it in nodes if it["node_id"] == first.node), None)
+        """The node that is enlarged where another one would not help."""
         self._queues: dict[str, str] = {}
         """Where applications are, as the first run shows it."""
         self._options: list[Option] = []
         self._trials = 0
         self._is_cut = False
         """A trial was wanted, and there was no time for it."""
-        self._is_first = bool(self._ordered) and _others_wait(state, self._asks)
+        self._is_first = bool(self._ordered and self._others)
         """What waits already decides with the changes that are tried, before what is wanted."""
+
+    def _take_asks(self) -> None:
+        found: dict[AskName, _Asked] = {}
+        for request in self._changes:
+            for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
+                size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
+                partition = partition_name(request.rm_id, ask.partition_name)
+                name = (ask.application_id, ask.allocation_key)
+                node = ask.tags.get(TAG_REQUIRED_NODE, "")
+                found[name] = _Asked(ask.max_allocations, size, partition, node)
+        names = self._wanted.asks or tuple(found)
+        for partition, app in _apps(self._state):
+            for key, ask in app["asks"].items():
+                name, count, spec = (_id(app), key), ask["remaining"], ask["spec"]
+                if count and name in names:
+                    node = spec.get("required_node", "")
+                    found.setdefault(name, _Asked(count, spec["resource"], partition, node))
+                elif count:
+                    self._others.setdefault(_id(app), []).append((count, spec["resource"]))
+        for name in names:
+            if name not in found:
+                raise InvalidRequest(
+                    f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
+                    "change: name one that does"
+                )
+            self._asks[name] = found[name]
+        if not names:
+            raise InvalidRequest("least change: name an ask that is to start")
 
     def found(self) -> LeastChange:
         course = self._tried((), until_s=self._wanted.within_s)
         if self._starts(course):
             return LeastChange(True, (), (), (), self._trials)
         # Placement may have led them to other queues than they name.
-        self._queues |= {it.application: it.queue for it in course.placed}
+        self._queues = {it.application: it.queue for it in course.placed}
         self._queues |= {it.application: it.queue for it in course.waits}
         unsearched: list[str] = []
         for name, search in _SEARCHES.items():
@@ -234,10 +280,9 @@ class _Search:
             self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
             self._options += self._found_by(search)
             unsearched += [name] * self._is_cut
-        names = set(self._asks)
         return LeastChange(
             fits=False,
-            waits=tuple(it for it in course.waits if (it.application, it.key) in names),
+            waits=tuple(it for it in course.waits if (it.application, it.key) in self._asks),
             refused=tuple(_reasons(course)),
             options=tuple(self._options),
             trials=self._trials,
@@ -258,8 +303,7 @@ class _Search:
 
     @cached_property
     def _missing(self) -> MissingRoom:
-        places = list(self._places())
-        user = places[0].user if places else ""
+        user = next((it.user for it in self._places()), "")
         return MissingRoom(self._state.images, self._bounds(), user)
 
     # -- the question
@@ -301,7 +345,7 @@ class _Search:
         if self._is_over() or self._trials >= TRIALS_MAX:
             self._is_cut = True
             return None
-        awaited = {name: count for name, (count, _) in self._asks.items()}
+        awaited = {name: it.repeats for name, it in self._asks.items()}
         try:
             course = self._tried(extra, until_s=until_s, awaited=awaited, is_over=self._is_over)
         except TimeoutError:
@@ -310,258 +354,222 @@ class _Search:
         self._is_cut |= course.is_cut
         return course if self._starts(course) else None
 
-    def _helps(self, extra: Sequence[Request | Reconfigure]) -> bool:
-        return self._started(extra, self._wanted.within_s) is not None
-
     def _starts(self, course: Course) -> bool:
         placed = Counter((it.application, it.key) for it in course.placed)
-        return all(placed[name] >= count for name, (count, _) in self._asks.items())
+        return all(placed[name] >= it.repeats for name, it in self._asks.items())
 
-    # -- raises, and a node
+    def _does(self, plan: Plan) -> bool:
+        return self._started(self._requests(plan), self._wanted.within_s) is not None
+
+    def _requests(self, plan: Plan) -> list[Request | Reconfigure]:
+        raised = [it.raised(amount) for it, amount in plan.items() if isinstance(it, Bound)]
+        size = _of_node(plan)
+        node = [self._with_room(size)] if size else []
+        return [*raised, *node, *_made(it for it in plan if isinstance(it, _Act))]
+
+    def _with_room(self, size: Resource) -> si.NodeRequest:
+        if (it := self._required) is None:
+            return _node(self._partition, _NODE, _A.CREATE, size)
+        whole = dict(it["capacity"])
+        charge(whole, size)
+        return _node(self._partition, it["node_id"], _A.UPDATE, whole, it["attributes"])
+
+    # -- raises, and room on a node
 
     def _raises(self) -> Iterator[Option]:
-        kinds = sorted({kind for _, size in self._asks.values() for kind in size})
+        kinds = sorted({kind for it in self._asks.values() for kind in it.size})
         # With all the room there is, others that wait may take it: so first as much as is wanted.
         raised, lifted = self._lifts()
-        small: Room = {kind: self._whole(kind) for kind in kinds}
-        large: Room = dict.fromkeys(kinds, _LIFTED >> 1)
+        small: Plan = {kind: self._whole(kind) for kind in kinds}
+        large: Plan = dict.fromkeys(kinds, _LIFTED >> 1)
         ways = [*self._first(raised, lifted), *self._first(small, large)]
         for one in ways or self._first({**raised, **small}, {**lifted, **large}):
-            option = self._least(one)
-            if option is not None:
-                yield option
+            yield from self._least(one)
 
-    def _lifts(self) -> tuple[Room, Room]:
+    def _lifts(self) -> tuple[Plan, Plan]:
         """Return all bounds, raised by what is wanted, and out of the way."""
         bounds = list(self._bounds())
         return {it: self._usual(it) for it in bounds}, dict.fromkeys(bounds, _LIFTED)
 
-    def _first(self, *ways: Room) -> list[Room]:
+    def _first(self, *ways: Plan) -> list[Plan]:
         """Return the first of these that helps, if one does."""
-        return [*islice((it for it in ways if self._does(it)), 1)]
-
-    def _does(self, room: Room, acts: Iterable[_Act] = ()) -> bool:
-        return self._helps(self._requests(room, acts))
-
-    def _requests(self, room: Room, acts: Iterable[_Act] = ()) -> list[Request | Reconfigure]:
-        raised = [it.raised(amount) for it, amount in room.items() if isinstance(it, Bound)]
-        size = _of_node(room)
-        node = [_node(self._partition, size)] if size else []
-        return [*raised, *node, *_made(acts)]
+        return [*islice(filter(self._does, ways), 1)]
 
     def _whole(self, kind: str) -> int:
-        return sum(count * size.get(kind, 0) for count, size in self._asks.values())
+        if kind == APPS:
+            return len(self._apps)
+        return sum(it.repeats * it.size.get(kind, 0) for it in self._asks.values())
 
-    def _least(
-        self, room: Room, acts: Sequence[_Act] = (), act: tuple[str, str] = ("", "")
-    ) -> Option | None:
-        """Put back what need not be lifted, then bring down the rest one by one.
-
-        `acts` are done as well, and `act` is the kind of that, and its words.
-        """
-        room = dict(room)
-        self._put_back(room, acts)
-        for name in tuple(room):
-            self._lower(room, name, self._usual(name), acts)
+    def _least(self, plan: Plan) -> Iterator[Option]:
+        """Put back bounds that need not be lifted, then bring down the rest one by one."""
+        plan, sizes = dict(plan), [it for it in plan if not isinstance(it, _Act)]
+        bounds = [it for it in sizes if isinstance(it, Bound)]
+        self._put_back(plan, bounds)
+        for name in sizes:
+            self._lower(plan, name, self._usual(name))
         is_least = False
         while not is_least:
             # What is needless as others came down, once more.
-            is_least = not self._put_back(room, acts)
-            for name, amount in tuple(room.items()):
-                less = amount - 1
-                if less >= _floor(name) and self._does({**room, name: less}, acts):
-                    room[name] = less
-                    self._lower(room, name, less, acts)
+            is_least = not self._put_back(plan, bounds)
+            for name in sizes:
+                less = plan.get(name, 0) - 1
+                if less >= _floor(name) and self._does({**plan, name: less}):
+                    plan[name] = less
+                    self._lower(plan, name, less)
                     is_least = False
-        if max(room.values(), default=0) >= _LIFTED >> 1:
-            # There was no time to bring it down, and nobody would write such an amount.
-            return None
-        words = [it.text(amount) for it, amount in room.items() if isinstance(it, Bound)]
-        size = _of_node(room)
-        texts = {
-            "raise": f"raise {' and '.join(words)}" if words else "",
-            "node": f"add a node with {amounts(size)}{_where(self._partition)}" if size else "",
-            act[0]: act[1],
+        # Else there was no time to bring it down, and nobody would write such an amount.
+        if max(plan.values(), default=0) < _LIFTED >> 1:
+            yield self._option(plan)
+
+    def _option(self, plan: Plan) -> Option:
+        size = _of_node(plan)
+        new = f"add a node with {amounts(size)}{_where(self._partition)}"
+        larger = self._required and f"enlarge {self._required['node_id']} by {amounts(size)}"
+        parts = {
+            "raise": [it.text(amount) for it, amount in plan.items() if isinstance(it, Bound)],
+            "node": [larger or new] if size else [],
         }
-        needed = {kind: text for kind, text in texts.items() if text}
-        changes = tuple(self._requests(room, acts))
-        return Option(" and ".join(needed), " and ".join(needed.values()), changes)
+        for it in plan:
+            if isinstance(it, _Act):
+                parts.setdefault(it.kind, []).append(it.text)
+        texts = {
+            kind: _WORDS[kind].format(" and ".join(some)) for kind, some in parts.items() if some
+        }
+        kind, text = (" and ".join(it) for it in (texts, texts.values()))
+        return Option(kind, text, tuple(self._requests(plan)))
 
-    def _put_back(self, room: Room, acts: Sequence[_Act]) -> bool:
-        """Put back bounds that need not be lifted; say whether that is any."""
-        needless = False
-        for bound in [it for it in room if isinstance(it, Bound)]:
-            without = {it: amount for it, amount in room.items() if it != bound}
-            if self._does(without, acts):
-                del room[bound]
-                needless = True
-        return needless
+    def _put_back(self, plan: Plan, names: Iterable[_Knob]) -> bool:
+        """Put back which of these need not be; say whether that is any."""
+        count = len(plan)
+        for name in names:
+            without = {it: amount for it, amount in plan.items() if it != name}
+            if len(without) < len(plan) and self._does(without):
+                del plan[name]
+        return len(plan) < count
 
-    def _lower(self, room: Room, name: Bound | str, high: int, acts: Sequence[_Act]) -> None:
-        """Bring one down as far as the answer stays yes; `high` helps nearly always."""
-        if isinstance(name, Bound):
-            kind, enough = name.kind, {self._missing.used[name] + self._need(name.kind)}
-        else:
-            kind, enough = name, self._wholes(name)
+    def _lower(self, plan: Plan, name: Bound | str, high: int) -> None:
+        """Bring one down as far as the answer stays yes; `high` helps nearly always.
+
+        By arithmetic the least that helps is enough for what is wanted, with what others take.
+        """
+        if name not in plan:
+            return
+        kind, least = (name.kind if isinstance(name, Bound) else name), _floor(name)
 
         def helps(amount: int) -> bool:
-            return self._does({**room, name: amount}, acts)
+            return self._does({**plan, name: amount})
 
-        room[name] = self._lowest(kind, _floor(name), high, room[name], enough, helps)
+        low = least
+        if not helps(high):
+            low, high = high + 1, plan[name]
+        others = self._sums_of_others(kind)
+        likely = sorted({one + other for one in self._enough(name) for other in others})
+        likely = [*(it for it in likely if low <= it < high), high]
+        place = bisect_left(likely[:-1], True, key=helps)
+        low, high = (likely[place - 1] + 1 if place else low), likely[place]
+        if low < high and helps(high - 1):
+            high = low + bisect_left(range(low, high - 1), True, key=helps)
+        # With more room, others that wait may take it first: so less may do where more does not.
+        smaller = sorted(high - it for it in others if least <= high - it < high)
+        plan[name] = next(filter(helps, smaller[:SUMS_MAX]), high)
 
     def _usual(self, name: Bound | str) -> int:
         """Return what is enough where nobody else takes a part of it."""
         if isinstance(name, Bound):
-            return name.present + self._need(name.kind)
+            return name.present + self._whole(name.kind)
         return self._whole(name)
 
-    def _need(self, kind: str) -> int:
-        return len({app for app, _ in self._asks}) if kind == APPS else self._whole(kind)
+    def _enough(self, name: Bound | str) -> Iterable[int]:
+        """Return what may be enough for what is wanted: in a queue all of it, on a node some."""
+        if isinstance(name, Bound):
+            return (self._missing.used[name] + self._whole(name.kind),)
+        own = ((it.repeats, it.size) for it in self._asks.values())
+        return _sums(own, name, SUMS_MAX)
 
-    def _lowest(
-        self,
-        kind: str,
-        least: int,
-        high: int,
-        known: int,
-        enough: Iterable[int],
-        helps: Callable[[int], bool],
-    ) -> int:
-        """Return the least amount that helps; `known` does, and `high` nearly always.
-
-        By arithmetic it is one of `enough`, and what others take before.
-        """
-        low = least
-        if not helps(high):
-            low, high = high + 1, known
-        likely = sorted({it + other for it in enough for other in self._sums(kind)})
-        while likely := [it for it in likely if low <= it < high]:
-            middle = likely[len(likely) // 2]
-            if helps(middle):
-                high = middle
-            else:
-                low = middle + 1
-        if low < high and not helps(high - 1):
-            low = high
-        while low < high:
-            middle = (low + high) // 2
-            if helps(middle):
-                high = middle
-            else:
-                low = middle + 1
-        # With more room, others that wait may take it first: so less may do where more does not.
-        smaller = sorted(high - it for it in self._sums(kind) if least <= high - it < high)
-        fitting = (it for it in smaller[:SUMS_MAX] if helps(it))
-        return next(fitting, high)
-
-    def _wholes(self, kind: str) -> set[int]:
-        """Return what some of what is wanted take together."""
-        sums = {0}
-        for count, size in self._asks.values():
-            for _ in range(min(count, SUMS_MAX)):
-                if len(sums) < SUMS_MAX:
-                    sums |= {it + size.get(kind, 0) for it in sums}
-        return sums
-
-    def _sums(self, kind: str) -> set[int]:
+    def _sums_of_others(self, kind: str) -> set[int]:
         """Return what others that wait may take together."""
-        sums = {0}
-        for image in self._state.images.values():
-            for app in image["applications"]:
-                waiting = _waiting(app, self._asks)
-                sizes = [
-                    it["spec"]["resource"].get(kind, 0)
-                    for it in waiting
-                    for _ in range(min(it["remaining"], SUMS_MAX))
-                ]
-                for size in [1] * bool(waiting) if kind == APPS else sizes:
-                    if len(sums) < SUMS_MAX * SUMS_MAX:
-                        sums |= {it + size for it in sums}
-        return sums
+        apps = self._others.values()
+        if kind == APPS:
+            return {*range(min(len(apps) + 1, SUMS_MAX * SUMS_MAX))}
+        return _sums((one for some in apps for one in some), kind, SUMS_MAX * SUMS_MAX)
 
     def _bounds(self) -> Iterator[Bound]:
         """Yield each maximum that may concern what is wanted, along the path of its queue."""
-        kinds = {kind for _, size in self._asks.values() for kind in size}
+        kinds = {APPS, *(kind for it in self._asks.values() for kind in it.size)}
         found = (
             bound
             for place in dict.fromkeys(self._places())
             for bound in bounds_at(_config(self._state, place.partition), place)
         )
-        yield from (it for it in dict.fromkeys(found) if it.kind in kinds or it.kind == APPS)
+        yield from (it for it in dict.fromkeys(found) if it.kind in kinds)
 
     def _places(self) -> Iterator[Submission]:
-        apps = {app for app, _ in self._asks}
         for request in self._changes:
             for new in request.new if isinstance(request, si.ApplicationRequest) else ():
-                if new.application_id in apps:
+                if new.application_id in self._apps:
                     ugi = new.ugi or si.UserGroupInformation()
                     queue = self._queues.get(new.application_id, new.queue_name)
                     partition = partition_name(request.rm_id, new.partition_name)
                     yield Submission(partition, queue, ugi.user, ugi.groups)
-        for name, image in self._state.images.items():
-            for app in image["applications"]:
-                spec = app["spec"]
-                if spec["application_id"] in apps:
-                    yield Submission(name, app["queue"], spec.get("user", ""), (), app["group"])
+        for name, app in _apps(self._state):
+            if _id(app) in self._apps:
+                yield Submission(name, app["queue"], app["spec"].get("user", ""), (), app["group"])
+
+    # -- what is done to what is there
 
     def _undrained(self) -> Iterator[Option]:
-        acts = [
-            _Act(node["node_id"], partial(_opened, name, node["node_id"]))
-            for name, image in self._state.images.items()
-            for node in image["nodes"]
-            if node["drained"]
-        ]
-        yield from self._acts("open", acts, "let {} take work again")
-
-    # -- releases
+        nodes = [(name, it) for name, image in self._state.images.items() for it in image["nodes"]]
+        action = _A.DRAIN_TO_SCHEDULABLE
+        yield from self._done(
+            _Act("open", it["node_id"], partial(_node, name, it["node_id"], action))
+            for name, it in nodes
+            if it["drained"]
+        )
 
     def _releases(self) -> Iterator[Option]:
-        """Find the least work whose end makes room."""
-        acts = list(_work(self._state, {app for app, _ in self._asks}))
-        yield from self._acts("release", acts, "release {}")
+        """Find the least work of others whose end makes room."""
+        others = (it for it in _apps(self._state) if _id(it[1]) not in self._apps)
+        yield from self._done(act for name, app in others for act in _work(name, app))
 
-    def _acts(self, kind: str, acts: list[_Act], words: str) -> Iterator[Option]:
+    def _done(self, acts: Iterable[_Act]) -> Iterator[Option]:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
-        if some := self._fewest(acts):
-            text = words.format(" and ".join(it.text for it in some))
-            yield Option(kind, text, tuple(_made(some)))
-        elif acts and not any(it.kind == "raise" for it in self._options):
-            for lifted in self._lifts():
-                if some := self._fewest(acts, lifted):
-                    text = words.format(" and ".join(it.text for it in some))
-                    option = self._least(lifted, some, (kind, text))
-                    yield from [] if option is None else [option]
-                    return
+        ordered = sorted(acts, key=lambda it: _cost([it]))
+        is_raised = any(it.kind == "raise" for it in self._options)
+        lifts: tuple[Plan, ...] = ({},) if is_raised else ({}, *self._lifts())
+        for lifted in lifts if ordered else ():
+            if some := self._fewest(ordered, lifted):
+                yield from self._least({**lifted, **dict.fromkeys(some, 1)})
+                return
 
-    def _fewest(self, acts: list[_Act], room: Room | None = None) -> tuple[_Act, ...]:
+    def _fewest(self, acts: list[_Act], lifted: Plan) -> Sequence[_Act]:
         """Return the least set that helps; where they are many, one of which none is needless."""
-        room = room or {}
-        acts = sorted(acts, key=lambda it: _cost([it]))
+
+        def help_(some: Iterable[_Act]) -> bool:
+            return self._does({**lifted, **dict.fromkeys(some, 1)})
+
         if len(acts) > SETS_MAX and self._wanted.within_s == 0:
-            sizes = [it for n, it in self._asks.values() for _ in range(min(n, SUMS_MAX))]
-            for some in self._missing.likely(acts, sizes, room, _cost):
-                if self._does(room, some):
-                    return self._needed(some, room)
+            asked = self._asks.values()
+            sizes = [it.size for it in asked for _ in range(min(it.repeats, SUMS_MAX))]
+            for likely in filter(help_, self._missing.likely(acts, sizes, lifted, _cost)):
+                return self._needed(likely, lifted)
         acts = acts[:SETS_MAX]
-        if room and not self._does(room, acts):
+        if lifted and not help_(acts):
             return ()
         sets: list[tuple[_Act, ...]] = []
         number = 0
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
             sets += (it for it in combinations(acts, number) if not _overlap(it))
-        least = next((it for it in sorted(sets, key=_cost) if self._does(room, it)), ())
-        if least or number == len(acts) or not self._does(room, acts):
+        least = next(filter(help_, sorted(sets, key=_cost)), ())
+        if least or number == len(acts) or not help_(acts):
             return least
-        return self._needed(acts, room)
+        return self._needed(acts, lifted)
 
-    def _needed(self, acts: Sequence[_Act], room: Room) -> tuple[_Act, ...]:
+    def _needed(self, acts: Sequence[_Act], lifted: Plan) -> list[_Act]:
         """Leave out each that need not be."""
-        kept = list(acts)
-        for one in reversed(acts):
-            without = [it for it in kept if it is not one]
-            kept = without if self._does(room, without) else kept
-        return tuple(kept)
+        plan: Plan = {**lifted, **dict.fromkeys(acts, 1)}
+        self._put_back(plan, reversed(acts))
+        return [it for it in acts if it in plan]
 
     def _waits(self) -> Iterator[Option]:
         course = self._started((), None)
@@ -582,12 +590,34 @@ _SEARCHES: Final[dict[str, _Searching]] = {
 # -- what is there
 
 
-def _of_node(room: Room) -> Resource:
-    return {kind: amount for kind, amount in room.items() if isinstance(kind, str) and amount}
+def _apps(state: CoreState) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each application, with the name of its partition."""
+    for name, image in state.images.items():
+        for app in image["applications"]:
+            yield name, app
+
+
+def _id(app: Mapping[str, Any]) -> str:
+    id_: str = app["spec"]["application_id"]
+    return id_
+
+
+def _of_node(plan: Plan) -> Resource:
+    return {kind: amount for kind, amount in plan.items() if isinstance(kind, str) and amount}
 
 
 def _floor(name: Bound | str) -> int:
     return name.present + 1 if isinstance(name, Bound) else 0
+
+
+def _sums(sizes: Iterable[tuple[int, Resource]], kind: str, most: int) -> set[int]:
+    """Return what some of these may take together; of very many, so many sums."""
+    sums = {0}
+    for count, size in sizes:
+        for _ in range(min(count, SUMS_MAX)):
+            if len(sums) < most:
+                sums |= {it + size.get(kind, 0) for it in sums}
+    return sums
 
 
 def _reasons(course: Course) -> Iterator[str]:
@@ -598,12 +628,18 @@ def _reasons(course: Course) -> Iterator[str]:
             yield it.reason
 
 
-def _node(partition: str, size: dict[str, int]) -> si.NodeRequest:
+def _node(
+    partition: str,
+    name: str,
+    action: si.ActionFromRM,
+    size: Resource | None = None,
+    attributes: Mapping[str, str] | None = None,
+) -> si.NodeRequest:
     info = si.NodeInfo(
-        node_id=_NODE,
-        action=si.ActionFromRM.CREATE,
-        attributes={NODE_PARTITION: short_partition_name(partition)},
-        schedulable_resource=si.Resource.of(size),
+        node_id=name,
+        action=action,
+        attributes={**(attributes or {}), NODE_PARTITION: short_partition_name(partition)},
+        schedulable_resource=None if size is None else si.Resource.of(size),
     )
     return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(partition))
 
@@ -613,106 +649,45 @@ def _where(partition: str) -> str:
     return "" if name == DEFAULT_PARTITION else f" to partition {name}"
 
 
-def _asks_of(
-    state: CoreState, wanted: Wanted, changes: Sequence[Request | Reconfigure]
-) -> tuple[dict[AskName, tuple[int, Resource]], str]:
-    """Return how many repeats of each ask are to start, their size, and the first's partition."""
-    found: dict[AskName, tuple[int, Resource]] = {}
-    partitions: dict[AskName, str] = {}
-    for request in changes:
-        for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
-            size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
-            name = (ask.application_id, ask.allocation_key)
-            found[name] = ask.max_allocations, size
-            partitions[name] = partition_name(request.rm_id, ask.partition_name)
-    for partition, image in state.images.items():
-        for app in image["applications"]:
-            for key, ask in app["asks"].items():
-                name = (app["spec"]["application_id"], key)
-                if name in wanted.asks and name not in found and ask["remaining"]:
-                    found[name] = ask["remaining"], ask["spec"]["resource"]
-                    partitions[name] = partition
-    asks = {it: found[it] for it in wanted.asks or found if it in found}
-    return asks, next((partitions[it] for it in asks), "")
-
-
-def _others_wait(state: CoreState, wanted: Collection[AskName]) -> bool:
-    return any(_waiting(app, wanted) for it in state.images.values() for app in it["applications"])
-
-
-def _waiting(app: Mapping[str, Any], wanted: Collection[AskName]) -> list[Any]:
-    """Return what waits of an application beside what is wanted."""
-    id_ = app["spec"]["application_id"]
-    return [it for key, it in app["asks"].items() if it["remaining"] and (id_, key) not in wanted]
-
-
 def _config(state: CoreState, partition: str) -> SchedulerConfig:
     managers = state.registered.managers
     known = next((it for it in managers if partition in it.epochs), None)
     return state.config_of("" if known is None else known.registration.policy_group)
 
 
-def _opened(name: str, node: str) -> si.NodeRequest:
-    attributes = {NODE_PARTITION: short_partition_name(name)}
-    action = si.ActionFromRM.DRAIN_TO_SCHEDULABLE
-    info = si.NodeInfo(node_id=node, action=action, attributes=attributes)
-    return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(name))
+def _work(partition: str, app: Mapping[str, Any]) -> Iterator[_Act]:
+    """Yield what could be released of an application: an allocation, an ask or all of it."""
+    id_, waits = _id(app), {key: it["remaining"] for key, it in app["asks"].items()}
+    of_ask: defaultdict[str, list[Any]] = defaultdict(list)
+    for it in app["allocations"].values():
+        of_ask[it["spec"]["key"]].append(it)
+
+    def released(what: str, some: list[Any], withdrawn: int, key: str = "", uuid: str = "") -> _Act:
+        gang = id_ if any(it["spec"].get("task_group") for it in some) else ""
+        held = tuple(held_by(partition, app, it) for it in some)
+        make = partial(_release, partition, id_, key, uuid)
+        return _Act("release", what, make, held, withdrawn, gang)
+
+    for key, some in of_ask.items():
+        waiting = waits.get(key, 0)
+        if len(some) > 1 or waiting:
+            for it in some:
+                yield released(f"{id_}/{key} on {it['node_id']}", [it], 0, key, it["uuid"])
+        yield released(f"{id_}/{key}", some, waiting, key)
+    open_ = {key for key, count in waits.items() if count}
+    if of_ask and len(of_ask.keys() | open_) > 1:
+        what = f"{id_} and what waits of it" if open_ else id_
+        yield released(what, [it for some in of_ask.values() for it in some], sum(waits.values()))
 
 
-def _work(state: CoreState, own: set[str]) -> Iterator[_Act]:
-    """Yield what could be released of others: an allocation, an ask or an application."""
-    for name, image in state.images.items():
-        for app in image["applications"]:
-            id_ = app["spec"]["application_id"]
-            if id_ in own:
-                continue
-            of_ask: dict[str, list[Any]] = {}
-            for it in app["allocations"].values():
-                of_ask.setdefault(it["spec"]["key"], []).append(it)
-            for key, some in of_ask.items():
-                waiting = app["asks"].get(key, {"remaining": 0})["remaining"]
-                if len(some) > 1 or waiting:
-                    for it in some:
-                        one = f"{id_}/{key} on {it['node_id']}"
-                        yield _released(name, one, [it], app, key, uuid=it["uuid"])
-                yield _released(name, f"{id_}/{key}", some, app, key, withdrawn=waiting)
-            waits = {key: it["remaining"] for key, it in app["asks"].items() if it["remaining"]}
-            if of_ask and len(of_ask.keys() | waits.keys()) > 1:
-                every = [it for some in of_ask.values() for it in some]
-                what = f"{id_} and what waits of it" if waits else id_
-                yield _released(name, what, every, app, withdrawn=sum(waits.values()))
-
-
-def _released(
-    name: str,
-    what: str,
-    allocations: list[Any],
-    app: Mapping[str, Any],
-    key: str = "",
-    *,
-    uuid: str = "",
-    withdrawn: int = 0,
-) -> _Act:
-    application = app["spec"]["application_id"]
-    gang = application if any(it["spec"].get("task_group") for it in allocations) else ""
-    held = tuple(held_by(name, app, it) for it in allocations)
-    uuids = frozenset(it["uuid"] for it in allocations)
-    return _Act(what, partial(_release, name, application, key, uuid), held, withdrawn, gang, uuids)
-
-
-def _release(name: str, application: str, key: str, uuid: str) -> si.AllocationRequest:
-    one = si.AllocationRelease(
-        partition_name=short_partition_name(name),
-        application_id=application,
-        allocation_key=key,
-        uuid=uuid,
-        termination_type=si.TerminationType.STOPPED_BY_RM,
-    )
-    every = si.AllocationAskRelease(
-        partition_name=one.partition_name, application_id=application,
-        termination_type=one.termination_type,
-    )  # fmt: skip
+def _release(partition: str, application: str, key: str, uuid: str) -> si.AllocationRequest:
+    whose: Any = {
+        "partition_name": short_partition_name(partition), "application_id": application,
+        "termination_type": si.TerminationType.STOPPED_BY_RM,
+    }  # fmt: skip
+    one = si.AllocationRelease(allocation_key=key, uuid=uuid, **whose)
     releases = si.AllocationReleasesRequest(
-        allocations_to_release=(one,), allocation_asks_to_release=() if key else (every,)
+        allocations_to_release=(one,),
+        allocation_asks_to_release=() if key else (si.AllocationAskRelease(**whose),),
     )
-    return si.AllocationRequest(releases=releases, rm_id=manager_of_partition(name))
+    return si.AllocationRequest(releases=releases, rm_id=manager_of_partition(partition))

@@ -25,6 +25,7 @@ class Held(NamedTuple):
     user: str
     group: str
     size: Resource
+    uuid: str
 
 
 class Act(Protocol):
@@ -41,9 +42,9 @@ def held_by(
     partition: str, app: Mapping[str, Any], allocation: Mapping[str, Any] | None = None
 ) -> Held:
     """Read it in an image."""
-    node, size = ("", {}) if allocation is None else (allocation["node_id"], allocation["resource"])
+    it = allocation or {"node_id": "", "resource": {}, "uuid": ""}
     user, group = app["spec"].get("user", ""), app["group"] or ""
-    return Held((partition, node), app["queue"], user, group, size)
+    return Held((partition, it["node_id"]), app["queue"], user, group, it["resource"], it["uuid"])
 
 
 class MissingRoom:

@@ -26,7 +26,7 @@ from yunikorn_actors.service.rest.exchange import JSON, OWN, Answer, Asked, Refu
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import Image, LivingImage, image_of
 from yunikorn_actors.values.masking import masked
-from yunikorn_actors.what_if.answer import Course
+from yunikorn_actors.what_if.answer import AskName, Course
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import Copy, CoreState
 from yunikorn_actors.what_if.followed import state_of_replicas
@@ -69,12 +69,16 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     """Find the least changes that let what is asked for start."""
     within: float = 0.0
     """For that: how soon it is to start, in seconds."""
+    waiting: list[AskName] = []
+    """For that: asks that wait already, by application and key, instead of what steps ask for."""
 
     def __post_init__(self) -> None:
         if self.least and self.until is not None:
             raise ValueError("until: a search has an end of its own: give within, or leave it out")
         if self.within and not self.least:
             raise ValueError("within: a simulation has no such end: give until, or least as well")
+        if self.waiting and not self.least:
+            raise ValueError("waiting: it is what a search lets start: give least as well")
 
 
 class Simulations:
@@ -243,7 +247,7 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
     ready = None if beside is None else cache(partial(Copy, of_core, policies=policies))
     _KEPT.extend((state, of_core, ready))
     if question.least:
-        wanted = Wanted(tuple(changes), within_s=question.within)
+        wanted = Wanted(tuple(changes), tuple(question.waiting), question.within)
 
         def left_s() -> float:
             return begun + SEARCH_S - time.monotonic()
