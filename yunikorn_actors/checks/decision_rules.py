@@ -167,12 +167,12 @@ def _without_room(
         yield f"G23: node {node.id} has no room for it"
     elif not fits_in(fact.resource, room_for(node, spec, node.available)):
         yield f"G18: it takes room of node {node.id} that victims of another ask made"
-    if fact.resource.get(GPU, 0) > 0 and (node.parts is not None or spec.gpu_model):
+    if fact.resource.get(GPU, 0) > 0 and (node.parts is not None or spec.models):
         yield from _without_devices(node, spec, fact)
 
 
 def is_wanted_model(node: Node, spec: AskSpec) -> bool:
-    return not spec.gpu_model or node.model in spec.gpu_model.split("|")
+    return not spec.models or node.model in spec.models
 
 
 def _without_devices(
@@ -180,7 +180,7 @@ def _without_devices(
 ) -> Iterator[str]:
     """A share comes from one device, whole ones are idle, and the model is one that will do."""
     if not is_wanted_model(node, spec):
-        yield f"G23: node {node.id} has devices of model {node.model!r}, not {spec.gpu_model!r}"
+        yield f"G23: devices of node {node.id} are of model {node.model!r}, not of {spec.models}"
     if node.parts is None:
         return
     amount, devices = fact.resource[GPU], fact.devices

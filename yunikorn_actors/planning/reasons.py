@@ -352,6 +352,10 @@ class WaitingAsk(Struct, frozen=True, kw_only=True):
     text: str
 
 
+SizeKey = tuple[tuple[tuple[str, int], ...], str, bool]
+"""What asks of one size share: amounts, models of devices, whether one node alone will do."""
+
+
 class WaitingSum(Struct, frozen=True, kw_only=True):
     """What waits in one queue for one reason, all of one size."""
 
@@ -377,6 +381,18 @@ class WaitingSum(Struct, frozen=True, kw_only=True):
         """Return the sum of two that are alike but for the nodes that they require."""
         nodes = tuple(sorted({*self.required_nodes, *other.required_nodes}))
         return replace(self, count=self.count + other.count, required_nodes=nodes)
+
+
+def sum_of(cause: Cause, queue: str, size: SizeKey, nodes: Iterable[str], count: int) -> WaitingSum:
+    amounts, models, _ = size
+    return WaitingSum(
+        cause=cause,
+        queue=queue,
+        size=dict(amounts),
+        count=count,
+        required_nodes=tuple(nodes),
+        gpu_model=models,
+    )
 
 
 def alike(one: WaitingSum) -> tuple[Hashable, ...]:

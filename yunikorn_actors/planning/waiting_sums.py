@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Final, cast
 
 from yunikorn_actors.planning.model.partition_model import Model
-from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
+from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import (
     AppView,
     Gate,
@@ -30,9 +30,11 @@ from yunikorn_actors.planning.model.views import (
 )
 from yunikorn_actors.planning.reasons import (
     Cause,
+    SizeKey,
     WaitingAnswer,
     WaitingQuestion,
     WaitingSum,
+    sum_of,
 )
 from yunikorn_actors.planning.stages.allocate import gate_of
 from yunikorn_actors.planning.stages.backoff import Backoff
@@ -46,12 +48,10 @@ SUMS_MAX: Final = 500
 
 _Kind = Cause | Holder | Owner
 """Why repeats wait: by itself, by what blocks their application, or as the lane of the owner."""
-_Size = tuple[Wanted, str, bool]
-"""Amounts, the models of devices that will do, and whether one node alone will do."""
-_Key = tuple[QueueView, _Size, _Kind]
+_Key = tuple[QueueView, SizeKey, _Kind]
 _Counts = tuple[tuple[_Key, int], ...]
 """Where repeats of one kind are counted, and how many: some may be held, and others not."""
-_Rank = tuple[str, _Size, tuple[str, ...]]
+_Rank = tuple[str, SizeKey, tuple[str, ...]]
 _RANK: Final = attrgetter("rank")
 _DENIAL: Final = attrgetter("denial")
 _WAITS_FOR_NODE: Final = attrgetter("waits_for_node")
@@ -96,15 +96,7 @@ class _Group:
         return self.sum(cause, sum([self.shapes[it] for it in shapes]), names)
 
     def sum(self, cause: Cause, count: int, names: Iterable[str]) -> WaitingSum:
-        wanted, model, _ = self.size
-        return WaitingSum(
-            cause=cause,
-            queue=self.leaf.queue.path,
-            size=dict(wanted),
-            required_nodes=tuple(names),
-            gpu_model=model,
-            count=count,
-        )
+        return sum_of(cause, self.leaf.queue.path, self.size, names, count)
 
     @property
     def rank(self) -> _Rank:
@@ -277,7 +269,7 @@ def _added_up(sums: Iterable[WaitingSum]) -> Iterable[WaitingSum]:
 def _counts(app: AppView, kind: Kind) -> _Counts:
     """Return what waits of one kind, part of it held by its gang or by itself."""
     shape, is_placeholder = kind
-    size = (shape.wanted, shape.gpu_model, bool(shape.required_node))
+    size = (shape.wanted, shape.models, bool(shape.required_node))
     opened = app.opens.get(kind, 0)
     held = app.waits[kind] - opened
     taken: _Kind = app.blocked_by or app.owner
@@ -308,5 +300,5 @@ def _refusal(gate: Gate | None) -> Cause | None:
     return Cause.QUEUE_LIMIT if gate.is_quota else None
 
 
-def _place_and_size(group: _Group) -> tuple[str, _Size]:
+def _place_and_size(group: _Group) -> tuple[str, SizeKey]:
     return group.leaf.queue.path, group.size

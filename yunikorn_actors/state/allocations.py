@@ -6,14 +6,15 @@ an allocation is its UUID; the key is shared by all repeats of one ask.
 """
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.termination import FREES, TerminationType
-from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.devices import Devices, is_of_model
 from yunikorn_actors.values.resource import Resource
-from yunikorn_actors.values.tags import TAG_PREDICATES
+from yunikorn_actors.values.tags import GPU_MODEL, TAG_PREDICATES, TAG_REQUIRED_NODE
 
 
 class PreemptionRule(StrEnum):
@@ -64,6 +65,10 @@ class WaitingState(StrEnum):
     FAILED = "FAILED"
 
 
+Demand = tuple[tuple[tuple[str, int], ...], str]
+"""Amounts, and the models of devices that will do, as a text."""
+
+
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the resource manager asked for, or what it reported as running."""
 
@@ -99,6 +104,24 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     def may_run_on(self, node_id: str) -> bool:
         return self.required_node in {"", node_id}
+
+    @property
+    def demand(self) -> Demand:
+        """What a node must have for it: asks alike in this may run on the same nodes."""
+        return tuple(sorted(self.resource.items())), self.gpu_model
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models of devices that will do; none if any will."""
+        return tuple(self.gpu_model.split("|")) if self.gpu_model else ()
+
+    def takes_model(self, model: str) -> bool:
+        """Whether devices of this model will do, for an ask that needs devices."""
+        return is_of_model(model, self.gpu_model)
+
+
+TAGGED: Final = (("required_node", TAG_REQUIRED_NODE), ("gpu_model", GPU_MODEL))
+"""Fields of an ask that are texts, for which the interface has tags: without one they are empty."""
 
 
 class Ask(Struct, kw_only=True, gc=False):

@@ -15,7 +15,6 @@ from yunikorn_actors.values.devices import (
     could_be,
     give_back,
     hold,
-    is_of_model,
     number_of,
     pick,
     take,
@@ -28,7 +27,7 @@ def devices_on(node: Node, spec: AskSpec, free: Parts | None) -> Devices | None:
     amount = amount_of(spec.resource)
     if amount <= 0:
         return ()
-    if not is_of_model(node.model, spec.gpu_model):
+    if not spec.takes_model(node.model):
         return None
     return () if free is None else pick(free, amount)
 
@@ -37,9 +36,9 @@ def are_free(node: Node, spec: AskSpec, devices: Devices) -> bool:
     """Whether an ask may have just these devices of a node now."""
     amount = amount_of(spec.resource)
     if amount <= 0 or node.parts is None:
-        return not devices and (amount <= 0 or is_of_model(node.model, spec.gpu_model))
+        return not devices and (amount <= 0 or spec.takes_model(node.model))
     free = parts_for(node, spec, node.parts)
-    return is_of_model(node.model, spec.gpu_model) and hold(free, devices, amount)
+    return spec.takes_model(node.model) and hold(free, devices, amount)
 
 
 def could_hold(node: Node, spec: AskSpec) -> bool:
@@ -49,15 +48,12 @@ def could_hold(node: Node, spec: AskSpec) -> bool:
 
 def has_devices(node: Node, spec: AskSpec) -> bool:
     """Whether the devices of the node are such as an ask wants, free or not."""
-    return are_such(node, amount_of(spec.resource), spec.gpu_model)
+    amount = amount_of(spec.resource)
+    return amount <= 0 or (spec.takes_model(node.model) and are_so_many(node, amount))
 
 
-def are_such(node: Node, amount: int, models: str) -> bool:
-    """Whether the node has devices of one of the models, and so many; free or not."""
-    if amount <= 0:
-        return True
-    if not is_of_model(node.model, models):
-        return False
+def are_so_many(node: Node, amount: int) -> bool:
+    """Whether the node has so many devices, free or not."""
     return node.parts is None or 0 < number_of(amount) <= len(node.parts)
 
 

@@ -266,7 +266,7 @@ def _of_its_job(spec: AskSpec) -> dict[str, Any]:
         "preemptible": spec.allow_preempt_self,
         "may_preempt": spec.allow_preempt_other,
         "declared_s": (declared_ns(spec.tags.get(tags.TAG_RUNTIME, "")) or 0) / SECOND,
-        "models": tuple(it for it in spec.gpu_model.split("|") if it),
+        "models": tuple(filter(None, spec.models)),
         "node": spec.required_node,
     }
 

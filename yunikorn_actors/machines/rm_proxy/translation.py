@@ -7,12 +7,12 @@ Items of one message that share an object share the copy, too.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.allocations import TAGGED, AskSpec
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.values.devices import Devices, with_devices
 from yunikorn_actors.values.durations import SECOND
@@ -53,13 +53,26 @@ def _amounts(resource: si.Resource | None) -> Resource:
     return shared({kind: quantity.value for kind, quantity in resource.resources.items()})
 
 
-def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tuple[bool, bool]:
-    """Without a policy an ask may be a victim and may not preempt; the tag can protect it."""
+def _by_tags(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> dict[str, Any]:
+    """Return the fields of an ask that tags decide, or that they decide if there is no policy.
+
+    Without a policy an ask may be a victim and may not preempt; the tag can protect it.
+    """
+    fields: dict[str, Any] = {"tags": dict(tags)}
     if policy is not None:
-        return policy.allow_preempt_self, policy.allow_preempt_other
+        fields["allow_preempt_self"] = policy.allow_preempt_self
+        fields["allow_preempt_other"] = policy.allow_preempt_other
     if not tags:
-        return True, False
-    return tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
+        return fields
+    if policy is None:
+        protected = tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() == "false"
+        fields["allow_preempt_self"] = not protected
+    for field, tag in TAGGED:
+        if tag in tags:
+            fields[field] = tags[tag]
+    if si.constants.TAG_CREATION_TIME in tags:
+        fields["created_ns"] = _creation_ns(tags)
+    return fields
 
 
 def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_TIME) -> int | None:
@@ -77,9 +90,7 @@ def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> tuple[rm.AskItem,
 
 
 def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskItem:
-    tags = ask.tags
     is_placeholder = ask.placeholder and bool(ask.task_group_name)
-    may_be_victim, may_preempt = _preemption(ask.preemption_policy, tags)
     spec = AskSpec(
         application_id=ask.application_id,
         key=ask.allocation_key,
@@ -90,13 +101,8 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
         # Without a task group there is nothing to hold a place for.
         placeholder=is_placeholder,
         originator=ask.originator and not is_placeholder,
-        required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
-        gpu_model=tags.get(si.constants.GPU_MODEL, "") if tags else "",
-        allow_preempt_self=may_be_victim,
-        allow_preempt_other=may_preempt,
         timeout_ms=ask.execution_timeout_milli_seconds,
-        created_ns=_creation_ns(tags) if si.constants.TAG_CREATION_TIME in tags else None,
-        tags=dict(tags),
+        **_by_tags(ask.preemption_policy, ask.tags),
     )
     return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
 
@@ -120,7 +126,6 @@ def _reported_item(
 ) -> rm.AskItem:
     tags = item.allocation_tags
     is_placeholder = item.placeholder and bool(item.task_group_name)
-    may_be_victim, may_preempt = _preemption(item.preemption_policy, tags)
     spec = AskSpec(
         application_id=item.application_id,
         key=item.allocation_key,
@@ -129,13 +134,8 @@ def _reported_item(
         task_group=item.task_group_name,
         placeholder=is_placeholder,
         originator=item.originator and not is_placeholder,
-        required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
-        gpu_model=tags.get(si.constants.GPU_MODEL, "") if tags else "",
-        allow_preempt_self=may_be_victim,
-        allow_preempt_other=may_preempt,
-        created_ns=_creation_ns(tags) if si.constants.TAG_CREATION_TIME in tags else None,
-        tags=dict(tags),
         later_form=later_form,
+        **_by_tags(item.preemption_policy, tags),
     )
     return rm.AskItem(
         partition=partition,

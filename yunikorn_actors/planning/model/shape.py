@@ -7,7 +7,7 @@ one to which its resource manager has refused nodes.
 from enum import Enum
 
 from yunikorn_actors.state.allocations import AskSpec
-from yunikorn_actors.state.device_fit import are_such
+from yunikorn_actors.state.device_fit import are_so_many
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.values.devices import is_of_model
 from yunikorn_actors.values.resource import INT64_MAX
@@ -53,9 +53,9 @@ class Shape:
     __slots__ = (
         "denial",
         "devices",
-        "gpu_model",
         "hopeless_at",
         "key",
+        "models",
         "oldest_ns",
         "required_node",
         "total",
@@ -66,7 +66,7 @@ class Shape:
     def __init__(self, key: ShapeKey, denial: Denial | None = None) -> None:
         self.key = key
         self.denial = denial
-        amounts, self.gpu_model, self.required_node, _, _ = key
+        amounts, self.models, self.required_node, _, _ = key
         self.wanted: Wanted = amounts
         """The positive amounts: asking for nothing of a type always fits."""
         self.total, wants_all = 0, True
@@ -87,26 +87,23 @@ class Shape:
     @property
     def names_models(self) -> bool:
         """Whether not every model of devices will do."""
-        return bool(self.gpu_model)
+        return bool(self.models)
 
     def takes_model_of(self, node: Node) -> bool:
-        return is_of_model(node.model, self.gpu_model)
+        return is_of_model(node.model, self.models)
 
     def could_have_devices_of(self, node: Node) -> bool:
         """Whether the devices of the node are such as it wants, free or not."""
-        return are_such(node, self.devices, self.gpu_model)
+        amount = self.devices
+        return amount <= 0 or (self.takes_model_of(node) and are_so_many(node, amount))
 
     def is_refused(self, node_id: str, use: Use) -> bool:
         return self.denial is not None and node_id in self.denial.refused[use]
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:
-    return own_key(spec) if spec.required_node else (_amounts(spec), spec.gpu_model, "", "", "")
+    return own_key(spec) if spec.required_node else (*spec.demand, "", "", "")
 
 
 def own_key(spec: AskSpec) -> ShapeKey:
-    return (_amounts(spec), spec.gpu_model, spec.required_node, spec.application_id, spec.key)
-
-
-def _amounts(spec: AskSpec) -> Wanted:
-    return tuple(sorted(spec.resource.items()))
+    return (*spec.demand, spec.required_node, spec.application_id, spec.key)

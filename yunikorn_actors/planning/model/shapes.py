@@ -26,14 +26,13 @@ class Shapes:
     def of(self, spec: AskSpec) -> Shape:
         """Find it by the amounts; asks of one request mostly share theirs, so they are compared."""
         last = self._last
-        is_alike = not (spec.required_node or spec.gpu_model)
-        if last is not None and is_alike and last[0] is spec.resource:
+        if last is not None and last[0] is spec.resource and not spec.is_choosy:
             return last[1]
         key = shape_key(spec)
         shape = self.known.get(key)
         if shape is None:
             shape = self.known[key] = Shape(key)
-        if is_alike:
+        if not (shape.models or shape.required_node):
             self._last = (spec.resource, shape)
         return shape
 
