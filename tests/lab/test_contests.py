@@ -22,39 +22,37 @@ WITH_CONTESTS = 1
 
 
 def _mistake(where: str, old: str, new: str) -> Mutant:
-    return Mutant(
-        id="", source="", wrong="", where=f"planning.preemption.{where}", old=old, new=new
-    )
+    return Mutant(id="", source="", wrong="", where=where, old=old, new=new)
 
 
 MISTAKES = {
     "the important goes first": _mistake(
-        "gang_choice:loss_of", "max((gang.victim.importance", "-max((gang.victim.importance"
+        "planning.preemption.gang_choice:loss_of", "max((gang.victim.importance", "-max((gang.victim.importance"
     ),
     "the most work is lost": _mistake(
-        "gang_choice:loss_of", "sum(gang.work", "-sum(gang.work"
+        "planning.preemption.gang_choice:loss_of", "sum(gang.work", "-sum(gang.work"
     ),
     "opted out or not": _mistake(
-        "least_choice:loss_of", "opted_out += victim.order[0]", "opted_out += 0"
+        "planning.preemption.least_choice:loss_of", "opted_out += victim.order[0]", "opted_out += 0"
     ),
     "a budget never ends": _mistake(
-        "throttle:Throttle._is_due", "self.again_ns = min(self.again_ns, due_ns)", "pass"
+        "planning.preemption.throttle:Throttle._is_due", "self.again_ns = min(self.again_ns, due_ns)", "pass"
     ),
     "a guarantee is undercut": _mistake(
-        "victim_rules:may_give", "if has >= least > has - size:", "if has >= least > has:"
+        "planning.preemption.victim_rules:may_give", "if has >= least > has - size:", "if has >= least > has:"
     ),
     "a required node takes its own kind first": _mistake(
-        "required_node:_order", "part,\n        victim.priority", "-part,\n        victim.priority"
+        "planning.preemption.required_node:_order", "part,\n        victim.priority", "-part,\n        victim.priority"
     ),
     "a required node takes the important": _mistake(
-        "required_node:may_go_along", "<= spec.priority", "<= spec.priority + 1"
+        "planning.preemption.required_node:may_go_along", "<= spec.priority", "<= spec.priority + 1"
     ),
     "a quota takes too much": _mistake(
-        "quota:plan_of", "used.get(kind, 0) - size,", "used.get(kind, 0) - size + 1,"
+        "planning.preemption.quota:plan_of", "used.get(kind, 0) - size,", "used.get(kind, 0) - size + 1,"
     ),
     "a fence of priorities is not seen": _mistake(
-        "victim_rules:_outside",
-        "offset if queue.properties.priority_fence else priority + offset", "priority + offset",
+        "config.properties:QueueProperties.priority_outside",
+        "self.priority_offset if self.priority_fence else", "",
     ),
 }  # fmt: skip
 

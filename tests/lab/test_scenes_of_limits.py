@@ -47,9 +47,9 @@ WRONG = {
     ),
     "a priority leaves its fence": (
         _mutant(
-            victim_rules._outside,
-            "return offset if queue.properties.priority_fence else priority + offset",
-            "return priority + offset",
+            victim_rules.reach_of,
+            "priority = child.properties.priority_outside(priority)",
+            "priority += child.properties.priority_offset",
         ),
         ("one-priority",), "model, victim", 29,
     ),

@@ -99,6 +99,10 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     gang_admission: GangAdmission = GangAdmission.HOLD
     reservation_max_nodes_percent: int = 5
 
+    def priority_outside(self, priority: int) -> int:
+        """Return how important something in the queue is to those beside it."""
+        return self.priority_offset if self.priority_fence else priority + self.priority_offset
+
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "QueueProperties":
         """Read effective properties."""
@@ -246,7 +250,9 @@ class Reader(NamedTuple):
 
 
 def _choice(field: str, parse: Parser, *words: str) -> Reader:
-    return Reader(field, parse, f"{', '.join(words[:-1])} or {words[-1]}", words)
+    # Members of an enumeration would be no text to what writes a configuration.
+    texts = tuple(str(word) for word in words)
+    return Reader(field, parse, f"{', '.join(texts[:-1])} or {texts[-1]}", texts)
 
 
 _DURATION_WORDS: Final = "a duration above 0 such as 30s or 1h30m"

@@ -30,7 +30,7 @@ class Kind(StrEnum):
     BOUND = "bound reached"
     MANAGERS = "managers mixed up"
     QUOTA = "quota and limit"
-    GUARANTEE = "fence and guarantee"
+    GUARANTEE = "guarantee"
     TIMERS = "timers"
     GANG = "gangs"
     PLANNER = "planner"

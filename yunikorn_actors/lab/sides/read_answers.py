@@ -9,7 +9,7 @@ from itertools import accumulate
 from types import GeneratorType
 from typing import Any, Final
 
-from yunikorn_actors.config import LimitConfig
+from yunikorn_actors.config import LimitConfig, PreemptionPolicy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage
@@ -264,9 +264,9 @@ def _queue(answer: Mapping[str, Any], queue: Queue, truth: PartitionState) -> It
         "isLeaf": spec.leaf,
         "parent": queue.path.rpartition(".")[0],
         "isManaged": spec.managed,
-        "isPreemptionFence": policy == "fence",
+        "isPreemptionFence": policy == PreemptionPolicy.FENCE,
         "preemptionEnabled": policy != "disabled",
-        "isPriorityFence": texts.get("priority.policy") == "fence",
+        "isPriorityFence": queue.properties.priority_fence,
         "prioritySorting": texts.get("application.sort.priority") != "disabled",
         "currentPriority": max(
             (_carried(queue, app, ask.spec.priority) for app in apps for ask in app.waiting_asks()),

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from yunikorn_actors.config import parse_config
+from yunikorn_actors.config.properties import PREEMPTION_POLICY, PRIORITY_POLICY, READERS
 from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.lab.scenario_documents import Document
 from yunikorn_actors.lab.schedules.random_draw import Draw
@@ -30,7 +31,7 @@ LOWERED = "lowered"
 LIMITED = "limited"
 """Another one: users and groups have limits in nearly every queue, and little else bounds them."""
 FENCED = "fenced"
-"""Another one: as a contest, and most queues change or fence the priorities below them."""
+"""Another one: as a contest, and most queues change or hide the priorities below them."""
 AWARE = "aware"
 """Another one: all leaves start one application after the other, within small maxima."""
 PACKED = "packed"
@@ -207,11 +208,12 @@ class Queues:
         if draw.once_in(6):
             properties["application.sort.priority"] = "disabled"
         if draw.once_in(2 if self.theme == FENCED else 8):
-            properties["priority.policy"] = "fence"
+            properties[PRIORITY_POLICY] = READERS[PRIORITY_POLICY].words[-1]
         if draw.once_in(2 if self.theme == FENCED else 6):
             properties["priority.offset"] = draw.one_of(("1", "2", "-1"))
         if draw.once_in(rare * 2):
-            properties["preemption.policy"] = draw.one_of(("fence", "disabled"))
+            # The first of them is the default.
+            properties[PREEMPTION_POLICY] = draw.one_of(READERS[PREEMPTION_POLICY].words[1:])
         if draw.once_in(rare):
             properties["quota.preemption.delay"] = "10s"
         return properties

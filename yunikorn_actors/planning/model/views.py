@@ -32,7 +32,7 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.eligibility import starts_before
 from yunikorn_actors.state.gates import GateKind, has_room, room_left
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.values.resource import Resource, shared
+from yunikorn_actors.values.resource import INT32_MAX, Resource, shared
 from yunikorn_actors.values.tag_lookup import tag_of
 from yunikorn_actors.values.tags import APP_TAG_NODE_SORT_POLICY
 
@@ -342,7 +342,6 @@ Gate = Union["QueueView", LimitView]
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[Any, Any, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
-_PRIORITY_MAX = 2**31 - 1
 
 
 class QueueView:
@@ -429,7 +428,7 @@ class QueueView:
         self.priorities = Priorities()
         """Of the applications of a leaf, of the queues below a parent."""
         self.priority = NO_PRIORITY
-        """What the parent sees: the highest below, moved by the offset or kept by the fence."""
+        """What the parent sees of the highest below: queues may change it."""
         self.sorts_by_usage = self.sorts_by_priority = False
         self.is_stateaware = False
         self.is_entitled = False
@@ -501,10 +500,9 @@ class QueueView:
         if highest == NO_PRIORITY:
             return NO_PRIORITY
         properties = self.queue.properties
-        offset = properties.priority_offset
-        if properties.priority_fence:
-            return offset
-        return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + offset)) if offset else highest
+        if not (properties.priority_offset or properties.priority_fence):
+            return highest
+        return max(NO_PRIORITY, min(INT32_MAX, properties.priority_outside(highest)))
 
     @property
     def position(self) -> int:

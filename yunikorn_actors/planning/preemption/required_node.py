@@ -1,6 +1,6 @@
 """Victims for an ask that can run on one node alone.
 
-No guarantee, fence, policy of a queue or delay counts here: on its node such an ask comes before
+No guarantee, policy of a queue or delay counts here: on its node such an ask comes before
 all work that is not more important. What is on its way out counts as gone, except a placeholder
 in a swap.
 """

@@ -109,19 +109,13 @@ def reach_of(leaf: Queue, spec: AskSpec, usage: ExpectedUsage, bounds: Bounds) -
     if leaf is fence:
         return reach
     for child, level in pairwise(leaf.lineage):
-        priority = _outside(child, priority)
+        priority = child.properties.priority_outside(priority)
         for sibling in level.children.values():
             if sibling is not child:
                 reach.update(_inside(sibling, priority))
         if level is fence:
             break
     return reach
-
-
-def _outside(queue: Queue, priority: int) -> int:
-    """Return how important something in the queue is to those beside it."""
-    offset = queue.properties.priority_offset
-    return offset if queue.properties.priority_fence else priority + offset
 
 
 def importance(asking: Queue, priority: int, other: Queue, other_priority: int) -> int:
@@ -138,7 +132,7 @@ def _seen_from(top: Queue, leaf: Queue, priority: int) -> int:
     for queue in leaf.lineage:
         if queue is top:
             break
-        priority = _outside(queue, priority)
+        priority = queue.properties.priority_outside(priority)
     return priority
 
 

@@ -145,9 +145,8 @@ class Queues:
         for level in leaf.lineage:
             if priority == NO_PRIORITY:
                 return
-            properties = level.properties
-            own = 0 if properties.priority_fence else priority
-            priority = max(NO_PRIORITY, min(INT32_MAX, own + properties.priority_offset))
+            outside = level.properties.priority_outside(priority)
+            priority = max(NO_PRIORITY, min(INT32_MAX, outside))
             if priority <= self._priorities.get(level.path, NO_PRIORITY):
                 return
             self._priorities[level.path] = priority
