@@ -203,7 +203,7 @@ def test_nobody_goes_without_a_yes(verdict: Verdict, topology: TopologyName) -> 
     assert why is not None
     assert why.preempting is not None
     assert why.preempting.text == "its resource manager refuses n1, whatever is preempted there"
-    assert {} == lab.planner.preemptor.in_flight
+    assert {} == lab.planner.preemptor.decisions.in_flight
     rm.verdict = as_asked
     lab.submit("another")
     lab.advance(16)

@@ -176,7 +176,7 @@ def test_who_would_go_long_before_the_time_has_come() -> None:
         "needed for a guarantee of its queue": 1,
         "out of its reach: fenced off, or of a queue that gives nothing": 1,
     } == found.against
-    assert not lab.planner.preemptor.in_flight
+    assert not lab.planner.preemptor.decisions.in_flight
     lab.settle()
     assert revision == lab.state.revision, "a question changes nothing"
     assert "would go: older of rich on n1, it has run for 102 s; it goes by itself" in (

@@ -49,7 +49,7 @@ MARKED: dict[Guard, Callable[[Planner], None]] = {
     ),
     ("backoff.end_passes", "requeue.passes"): _mark("requeue.passes", SOME),
     ("backoff.begin_rests", "requeue.passes"): _mark("requeue.passes", SOME),
-    ("preemptor.plan", "preemptor.has_work"): _mark("preemptor._is_cut_short", True),
+    ("preemptor.plan", "preemptor.has_work"): _mark("preemptor._allowance.is_cut_short", True),
     ("preemptor.plan", "preemptor.due_ns <= now_ns"): _mark("preemptor._due_ns", NOW_NS),
     ("reserver.plan", "requeue.reserving.is_stale"): _mark("requeue.reserving.is_stale", True),
     ("reserver.plan", "reserver.due_ns <= now_ns"): _mark("reserver.due_ns", NOW_NS),

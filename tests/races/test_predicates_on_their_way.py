@@ -169,8 +169,8 @@ def test_something_goes_while_it_is_asked_who_may(
         lab.ask("p", app="poor", vcore=3, preemption_policy=policy())
         lab.advance(2)
         met += lab.races.refusals[refusal]
-        assert {} == lab.planner.preemptor.in_flight
+        assert {} == lab.planner.preemptor.decisions.in_flight
         lab.advance(30)
-        assert {} == lab.planner.preemptor.in_flight
+        assert {} == lab.planner.preemptor.decisions.in_flight
         assert lab.leftovers() == {}
     assert met > 0, "vacuous: every yes came in time"

@@ -12,7 +12,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.messages.scheduling import ProposeAllocations
 from yunikorn_actors.planning.preemption import victim_units
-from yunikorn_actors.planning.stages.preempt import Preemptor
+from yunikorn_actors.planning.stages.guarantees import Guarantees
 from yunikorn_actors.recording import recorder
 from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.trace.read import TraceReader
@@ -65,7 +65,7 @@ NOT_NAMED = Mutant(
     source="the rule of former versions",
     wrong="",
     kind=Kind.GANG,
-    where=Preemptor._try_gang,
+    where=Guarantees._try_gang,
     old="gang: int | None = None",
     new="gang: int | None = 0",
 )

@@ -94,10 +94,10 @@ def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
-    if not planner.reserver.in_flight and not planner.preemptor.in_flight:
+    if not planner.reserver.in_flight and not planner.preemptor.decisions.in_flight:
         return []
     reserved = [flight.node for flight in planner.reserver.in_flight.values()]
-    return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
+    return [*reserved, *(flight.node for flight in planner.preemptor.decisions.in_flight.values())]
 
 
 def _queues(model: Model) -> Iterator[str]:

@@ -52,8 +52,8 @@ class PredicateGate:
         """What the other schedulers of the partition have not been informed of yet."""
         self._has_predicates = life.capabilities.has_predicates
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
-        planner.preemptor.asks_about_places = self._has_predicates
-        planner.preemptor.asks_about_victims = self._has_preemption_predicates
+        planner.preemptor.decisions.asks_about_places = self._has_predicates
+        planner.preemptor.decisions.asks_about_victims = self._has_preemption_predicates
         self._open: dict[int, _Asked] = {}
         self.dropped = 0
         """How many answers came that match no question."""
@@ -116,7 +116,7 @@ class PredicateGate:
         assert isinstance(proposal, Preempt)
         assert isinstance(question, p.CheckPreemptionPredicates)
         count = max(0, index - question.args.start_index)
-        return self._planner.preemptor.extend(proposal, asked.further[:count])
+        return self._planner.preemptor.decisions.extend(proposal, asked.further[:count])
 
     # -- what is asked
 

@@ -4,7 +4,7 @@ from yunikorn_actors.config import PreemptionBudget
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
 from yunikorn_actors.planning.preemption import required_node, throttle, victim_units
 from yunikorn_actors.planning.preemption.throttle import Throttle
-from yunikorn_actors.planning.stages import preempt
+from yunikorn_actors.planning.stages import guarantees
 from yunikorn_actors.state.queues import Queue
 
 PREEMPTION = (
@@ -49,7 +49,7 @@ PREEMPTION = (
         kind=Kind.TIMERS,
         source="a step left out",
         wrong="When a budget or a cooldown ends, nobody looks again.",
-        where=preempt._again_ns,
+        where=guarantees._again_ns,
         old="return max(tried.at_ns + PAUSE_NS, tried.again_ns)",
         new="return NEVER_NS",
         held_by=(

@@ -29,9 +29,8 @@ SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
     "planning.preemption.victim_search": {"RETRACTIONS_MAX": _FEW},
     "planning.stages.measuring": {"STEPS_IN_ONE": (1, 3, 9)},
     "planning.stages.denials": {"DOUBLINGS_MAX": (1, 2)},
-    "planning.stages.preempt": {
-        "ATTEMPTS_MAX": (1, 2, 5), "GANGS_MAX": _FEW, "WOULD_GO_MAX": (1, 2),
-    },
+    "planning.stages.guarantees": {"ATTEMPTS_MAX": (1, 2, 5), "GANGS_MAX": _FEW},
+    "planning.stages.preempt": {"WOULD_GO_MAX": (1, 2)},
     "planning.stages.reporting": {"LOOKED_AT_MAX": _FEW},
     "planning.expected": {"PLANNED_MAX": _FEW, "RUNS_MAX": (2, 3), "RUNS_MIN": (1, 2)},
     "planning.why.inquiry": {"NAMES_MAX": (1, 2)},

@@ -6,8 +6,9 @@ maximum that was lowered. What is allowed serves the planner and Context alike (
 `victim_units.py`, `claimant.py`); the other modules look for victims. Everything is worked out
 anew for each plan, from the replica and what is on its way.
 
-Its one user is the stage `stages/preempt.py`. It takes the leaves that are due from
-`agenda.Agenda`, makes a `scene.Scene` of the partition for this plan, and asks one of four entries:
+Its users are the stage `stages/preempt.py`, and `stages/guarantees.py` within it. They take the
+leaves that are due from `agenda.Agenda`, make a `scene.Scene` of the partition for this plan, and
+ask one of four entries:
 
 - `victim_search.Search.next(app, spec, waiting) -> Solution | None`: the victims, and their node,
   for one ask of a queue below its guarantee. `gang_choice` and `single_choice` pick among the

@@ -25,15 +25,23 @@ class Agenda:
         """Leaves for which nothing was found: when to look again once something has changed."""
         self.blocked: dict[QueueView, None] = {}
         """Leaves whose asks look again as soon as something that was promised is not any more."""
+        self.kept_back: dict[str, None] = {}
+        """Nodes for which nothing was decided, because others of a gang found no room."""
+        self.kept_back_at = -1
+        """The revision at which that was found."""
         self.changes = 0
         """How many changes there were: an ask that was tried after as many finds nothing new."""
 
     def delay_of(self, leaf: QueueView) -> int:
         return delay_of(leaf.queue, self._delay_ns)
 
-    def take_marks(self) -> None:
-        """Find the leaves to look at, and when."""
+    def take_marks(self, revision: int) -> None:
+        """Find the leaves to look at, and when; and the nodes, if something has changed."""
         marks = self._marks
+        if self.kept_back and revision != self.kept_back_at:
+            marks.nodes.update(self.kept_back)
+            self.kept_back.clear()
+        self.kept_back_at = revision
         if marks.was_measured:
             marks.was_measured = False
             self.changes += 1

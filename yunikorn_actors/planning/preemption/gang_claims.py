@@ -2,8 +2,8 @@
 
 Those that can run on one node alone have their victims there. For the others whole applications and
 single work are searched as for any ask, in a scene of their own, so that nothing has to be undone
-where one of them finds no room. When to look, and that all are decided together, is for the
-preemptor (`planning/stages/preempt.py`).
+where one of them finds no room. When to look, and that all are decided together, is for
+`planning/stages/guarantees.py`.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
