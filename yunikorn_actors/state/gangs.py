@@ -144,14 +144,36 @@ def commit_room(committed: Committed, app: Application, amount: Resource) -> Non
         charge(committed.setdefault(limit.key, {}), amount)
 
 
-def refusing_queue(
+def refusing_admission(
+    app: Application,
+    committed: Committed,
+    used: Callable[[Queue], Resource],
+    used_of: Callable[[Limit], Resource],
+    claimed: Resource | None = None,
+) -> Queue | Limit | None:
+    """Return the queue or the limit that has no room for the whole gang, if any.
+
+    What is promised counts as used: by preemption to others, and to the admitted gangs. `claimed`
+    is what the queues have in `used` of this gang already.
+    """
+    need = unplaced(app)
+    return _refusing_queue(app, sub(need, claimed), used, committed) or _refusing_limit(
+        app, need, used_of, committed
+    )
+
+
+def without_earmarks(expected: Callable[[Queue], Resource]) -> Callable[[Queue], Resource]:
+    """What is promised to a queue is taken off its quota already: it counts once."""
+    return lambda queue: sub(expected(queue), queue.earmarked)
+
+
+def _refusing_queue(
     app: Application, need: Resource, used: Callable[[Queue], Resource], committed: Committed
 ) -> Queue | None:
-    """Return the queue whose configured max leaves no room for the whole gang, if any.
+    """Return the queue whose configured max leaves no room, if any.
 
-    What is promised counts as used: by preemption to others, and to the admitted gangs. The root
-    stands for the size of the cluster, which does not count: placeholders that find no node are
-    what makes it grow.
+    The root stands for the size of the cluster, which does not count: placeholders that find no
+    node are what makes it grow.
     """
     for queue in app.queue.lineage[:-1]:
         uncommitted = sub_only_existing(queue.quota(), committed.get(queue.path))
@@ -160,17 +182,9 @@ def refusing_queue(
     return None
 
 
-def refusing_claim(
-    app: Application, need: Resource, expected: Callable[[Queue], Resource], committed: Committed
-) -> Queue | None:
-    """As `refusing_queue`, when all that was decided has happened: its promises count as used."""
-    return refusing_queue(app, need, lambda it: sub(expected(it), it.earmarked), committed)
-
-
-def refusing_limit(
+def _refusing_limit(
     app: Application, need: Resource, used: Callable[[Limit], Resource], committed: Committed
 ) -> Limit | None:
-    """Return the limit of its user or group that leaves no room for the whole gang, if any."""
     for limit in limits_of(app.queue, app.spec.user, app.group):
         uncommitted = sub_only_existing(limit.max_resources, committed.get(limit.key))
         if not has_room(uncommitted, used(limit), need.items()):

@@ -6,6 +6,8 @@ come in between (the ask is cancelled or sent again, the target node goes, the g
 link off first, so that a later confirmation finds a placeholder like any other.
 """
 
+from collections.abc import Callable
+
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -31,8 +33,7 @@ from yunikorn_actors.state.gangs import (
     commitment_of,
     is_of_group,
     refuses_gangs,
-    refusing_limit,
-    refusing_queue,
+    refusing_admission,
     suits,
     tightest_max,
     unplaced,
@@ -45,7 +46,7 @@ from yunikorn_actors.state.swap import Swap
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.ids import NO_PROPOSAL
-from yunikorn_actors.values.resource import describe, fits_in, fits_in_max_undef, sub
+from yunikorn_actors.values.resource import Resource, describe, fits_in, fits_in_max_undef, sub
 from yunikorn_actors.values.tags import GPU
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
@@ -134,9 +135,21 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
     refusal = check_start(state, app) or check_limits(app, {})
     if refusal is not None:
         return refusal
-    need, committed = unplaced(app), commitments(state)
-    gate = refusing_queue(app, need, lambda queue: queue.allocated, committed) or refusing_limit(
-        app, need, lambda limit: state.usage_of(limit).amounts, committed
+    return check_room(state, app, lambda queue: queue.allocated)
+
+
+def check_room(
+    state: PartitionState,
+    app: Application,
+    used: Callable[[Queue], Resource],
+    claimed: Resource | None = None,
+) -> Refusal | None:
+    """Say why queues and limits have no room for the whole gang beside what is to come of others.
+
+    `claimed` is what the queues have in `used` of this gang already.
+    """
+    gate = refusing_admission(
+        app, commitments(state), used, lambda limit: state.usage_of(limit).amounts, claimed
     )
     return None if gate is None else Refusal.GANG_HELD
 

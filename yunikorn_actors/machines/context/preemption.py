@@ -10,7 +10,7 @@ needs no victims of its own where those of others free more than enough.
 from collections.abc import Callable, Sequence
 
 from yunikorn_actors.machines.context.endings import request_release
-from yunikorn_actors.machines.context.gangs import commitments, note_admission
+from yunikorn_actors.machines.context.gangs import check_room, note_admission
 from yunikorn_actors.machines.context.reservations import keep_for
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.settings import Settings
@@ -35,25 +35,20 @@ from yunikorn_actors.planning.preemption.victim_units import (
     goes_as_one,
     is_set_to_go_as_one,
     may_go_together,
+    units_among,
 )
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, Beneficiary, PreemptionRule
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.eligibility import check_application, check_limits, check_open
-from yunikorn_actors.state.gangs import (
-    awaits_admission,
-    is_all_there,
-    refusing_claim,
-    refusing_limit,
-    unplaced,
-)
+from yunikorn_actors.state.gangs import awaits_admission, is_all_there, without_earmarks
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import expected, staying
 from yunikorn_actors.state.proposals import Preempt, Refusal
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
-from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in, sub
+from yunikorn_actors.values.resource import Resource, charge, discharge, fits_in
 
 _MESSAGES = {
     PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",
@@ -142,11 +137,7 @@ def _check_admission(beneficiary: Beneficiary, decided: Decided) -> Refusal | No
     app = state.applications[beneficiary.application_id]
     if not awaits_admission(app):
         return None
-    committed, need = commitments(state), unplaced(app)
-    gate = refusing_claim(
-        app, sub(need, decided.claimed), decided.usage.of, committed
-    ) or refusing_limit(app, need, lambda limit: state.usage_of(limit).amounts, committed)
-    return None if gate is None else Refusal.GANG_HELD
+    return check_room(state, app, without_earmarks(decided.usage.of), decided.claimed)
 
 
 def _check(proposal: Preempt, decided: Decided) -> Refusal | None:
@@ -419,7 +410,7 @@ def _check_quota(
     total: Resource = {}
     if not _go_as_one(victims, is_set_to_go_as_one, decided):
         return Refusal.PREEMPTION_REFUSED
-    for unit in _units(state, victims):
+    for unit in units_among(state.applications, victims):
         leaf = state.applications[unit[0].spec.application_id].queue
         resource = quota.together(unit)
         charge(total, {kind: resource.get(kind, 0) for kind in plan})
@@ -429,16 +420,6 @@ def _check_quota(
             return Refusal.PREEMPTION_REFUSED
         usage.take(leaf, resource)
     return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED
-
-
-def _units(state: PartitionState, victims: Sequence[Allocation]) -> list[list[Allocation]]:
-    """Put together what goes as one because its leaf says so."""
-    units: dict[str, list[Allocation]] = {}
-    for allocation in victims:
-        id_ = allocation.spec.application_id
-        is_one = is_set_to_go_as_one(state.applications[id_])
-        units.setdefault(id_ if is_one else allocation.uuid, []).append(allocation)
-    return list(units.values())
 
 
 _Check = Callable[[Preempt, tuple[Allocation, ...], Decided], Refusal | None]

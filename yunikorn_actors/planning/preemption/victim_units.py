@@ -7,7 +7,7 @@ gang: where it is `application`, what is broken goes as one as well. The planner
 Context that checks ask the same functions.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Final
 
@@ -45,6 +45,18 @@ def goes_as_one(app: Application) -> bool:
 def is_set_to_go_as_one(app: Application) -> bool:
     """Whether its leaf says so; then it holds for a required node and for a quota as well."""
     return app.queue.properties.preemption_unit is PreemptionUnit.APPLICATION
+
+
+def units_among(
+    applications: Mapping[str, Application], victims: Iterable[Allocation]
+) -> list[list[Allocation]]:
+    """Put together what goes as one because its leaf says so: the units of a decision."""
+    units: dict[str, list[Allocation]] = {}
+    for allocation in victims:
+        id_ = allocation.spec.application_id
+        is_one = is_set_to_go_as_one(applications[id_])
+        units.setdefault(id_ if is_one else allocation.uuid, []).append(allocation)
+    return list(units.values())
 
 
 def staying_of(

@@ -27,11 +27,10 @@ from yunikorn_actors.state.gangs import (
     Committed,
     commit_room,
     commitment_of,
-    refusing_claim,
-    refusing_limit,
-    refusing_queue,
+    refusing_admission,
     unplaced,
     waits_for_swap,
+    without_earmarks,
 )
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
@@ -141,10 +140,10 @@ class Admitter:
         return self.commitments
 
     def refusing_claim(
-        self, app: AppView, need: Resource, expected: Callable[[Queue], Resource]
+        self, app: AppView, expected: Callable[[Queue], Resource]
     ) -> Queue | Limit | None:
         """Return what has no room for a gang when all that was decided has happened."""
-        return self._room().refusing_claim(app, need, expected)
+        return self._room().refusing_claim(app, expected)
 
     def note_placing(self, app: AppView, amount: Resource) -> None:
         """A placeholder is on its way: so much less is to come of its gang."""
@@ -374,17 +373,19 @@ class Commitments:
     def refusing(self, app: AppView) -> Queue | Limit | None:
         """Return what has no room for the whole gang, if anything."""
         self._catch_up()
-        need, queues = unplaced(app.app), self._model.tree.queues
-        return refusing_queue(
-            app.app, need, lambda it: queues[it.path].used, self._committed
-        ) or refusing_limit(app.app, need, self._model.used_of, self._committed)
+        model = self._model
+        queues = model.tree.queues
+        return refusing_admission(
+            app.app, self._committed, lambda it: queues[it.path].used, model.used_of
+        )
 
     def refusing_claim(
-        self, app: AppView, need: Resource, expected: Callable[[Queue], Resource]
+        self, app: AppView, expected: Callable[[Queue], Resource]
     ) -> Queue | Limit | None:
+        """As `refusing`, when all that was decided has happened."""
         self._catch_up()
-        return refusing_claim(app.app, need, expected, self._committed) or refusing_limit(
-            app.app, unplaced(app.app), self._model.used_of, self._committed
+        return refusing_admission(
+            app.app, self._committed, without_earmarks(expected), self._model.used_of
         )
 
     def in_place(self, place: Queue | Limit) -> Resource:

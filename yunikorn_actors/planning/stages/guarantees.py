@@ -24,7 +24,6 @@ from yunikorn_actors.planning.preemption.victim_search import Searches
 from yunikorn_actors.planning.stages.gangs import Admitter
 from yunikorn_actors.planning.stages.preempt_decisions import Decisions
 from yunikorn_actors.state.allocations import PreemptionRule
-from yunikorn_actors.state.gangs import unplaced
 from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.values.durations import NEVER_NS
 
@@ -320,8 +319,7 @@ class Guarantees:
             for victim in solution.victims:
                 leaf = state.applications[victim.spec.application_id].queue
                 scene.usage.take(leaf, victim.resource)
-        need = unplaced(app.app)
-        return self._admitter.refusing_claim(app, need, scene.usage.of) is not None
+        return self._admitter.refusing_claim(app, scene.usage.of) is not None
 
     def _give_up(self, asks: list[AskView], now_ns: int, again_ns: int = NEVER_NS) -> None:
         """Nothing goes for any of them; they are tried again after a change, or then."""
