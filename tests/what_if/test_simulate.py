@@ -358,3 +358,12 @@ def test_both_runs_begin_with_one_copy(
     answer = busy(topology).simulate(Change(asks("3")), until=200)
     assert answer.differences, "vacuous: nothing was compared"
     assert len(copies) == 1
+
+
+def test_predicates_that_nobody_would_ask_are_refused() -> None:
+    """Not taken in silence: the answer would look as if they had said yes."""
+    core = busy("proposing")
+    with pytest.raises(InvalidRequest, match="fits: no resource manager of this state answers pre"):
+        core.simulate(asks("3"), fits=lambda _key, _node: "no")
+    with pytest.raises(InvalidRequest, match="fits: must be a function of a key and a node, not 5"):
+        core.simulate(asks("3"), fits=5)  # type: ignore[arg-type]

@@ -83,10 +83,10 @@ def _mistake(options: argparse.Namespace) -> str | None:
     if options.until is not None:
         if options.dump is None and options.server is None:
             return "--until: nothing is tried without a state: name one by --dump or --server"
-        from yunikorn_actors.what_if.simulation import until_fault  # noqa: PLC0415 - as below
+        from yunikorn_actors.cli.simulate import until_fault  # noqa: PLC0415 - as below
 
-        if (mistake := until_fault(options.until)) is not None:
-            return f"--{mistake}"
+        if (mistake := until_fault(options)) is not None:
+            return mistake
     return read_twice(**{"OLD": options.old, "NEW": options.new, "--dump": options.dump})
 
 

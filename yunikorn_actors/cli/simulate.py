@@ -25,11 +25,12 @@ from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import DifferentError
 from yunikorn_actors.trace.state_at import reach_of, state_from_trace
 from yunikorn_actors.what_if.answer import Answer, AskName
+from yunikorn_actors.what_if.change_checks import check_seconds
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
-from yunikorn_actors.what_if.simulation import simulate, until_fault
+from yunikorn_actors.what_if.simulation import simulate
 from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 SEARCH_S: Final = 60.0
@@ -77,6 +78,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_server(parser)
 
 
+def until_fault(options: argparse.Namespace) -> str | None:
+    """Say what is wrong with `--until`, before a service is asked or a state is read."""
+    try:
+        if options.until is not None:
+            check_seconds("--until", options.until)
+    except InvalidRequest as error:
+        return str(error)
+    return None
+
+
 def _named_ask(text: str) -> AskName:
     application, is_given, key = text.partition("/")
     if not (application and is_given and key):
@@ -85,7 +96,7 @@ def _named_ask(text: str) -> AskName:
 
 
 def run(options: argparse.Namespace) -> int:
-    if (mistake := _mistake(options)) is not None:
+    if (mistake := _mistake(options) or until_fault(options)) is not None:
         complain(mistake)
         return FAILED
     if options.dump is None and options.trace is None and options.journal is None:
@@ -128,8 +139,6 @@ def _mistake(options: argparse.Namespace) -> str | None:
         return "--at: it is a moment of a recording: name that with --trace"
     if (mistake := _idle(options, given)) is not None:
         return mistake
-    if options.until is not None and (fault := until_fault(options.until)) is not None:
-        return f"--{fault}"
     return read_twice(
         **{"CHANGES": options.file, "--config": options.config, "--dump": options.dump,
            "--trace": options.trace}

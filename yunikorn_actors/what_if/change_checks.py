@@ -9,11 +9,10 @@ on the rules of the state, such as an access list, is part of the answer: the co
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain, groupby, islice
-from math import inf
+from itertools import groupby, islice
 from typing import Any, Final
 
-from msgspec import ValidationError, convert, to_builtins
+from msgspec import ValidationError, convert
 from msgspec.structs import replace as with_fields
 
 from yunikorn_actors import si
@@ -22,6 +21,7 @@ from yunikorn_actors.config.changed import new_faults
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.durations import LONGEST_S
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN, TAG_RUNTIME
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changed, named
@@ -88,30 +88,26 @@ def there_is(name: str, known: Collection[str]) -> str:
 class _Part:
     """The names of a partition that a change may use."""
 
-    def __init__(self, image: Mapping[str, Any] | None = None) -> None:
-        nodes = image["nodes"] if image else []
-        self.nodes: dict[str, bool] = {it["node_id"]: it["drained"] for it in nodes}
+    def __init__(self, image: Mapping[str, Any]) -> None:
+        self.nodes: dict[str, bool] = {it["node_id"]: it["drained"] for it in image["nodes"]}
         """Whether each is drained."""
-        apps = image["applications"] if image else []
-        self.apps: dict[str, Mapping[str, Any]] = {it["spec"]["application_id"]: it for it in apps}
+        self.apps: dict[str, Mapping[str, Any]] = {
+            it["spec"]["application_id"]: it for it in image["applications"]
+        }
         """A change may have brought them: then they have nothing yet."""
-        self._foreign = dict.fromkeys(it["key"] for it in image["foreign"]) if image else {}
-        self._keys: dict[str, dict[str, None]] = {}
+        self._keys = {"": dict.fromkeys(it["key"] for it in image["foreign"])}
         """In their order, as they are listed: that of a set is another one in each process."""
         self._gone: set[str] = set()
 
     def keys(self, app: str) -> dict[str, None]:
         """Return the keys of what an application asks for and runs; what is foreign has none."""
         if app not in self._keys:
-            found = self.apps.get(app) or _NOTHING
-            # They may be as they are, and not as plain values.
-            running = to_builtins(tuple(found["allocations"].values()))
-            keys = (*found["asks"], *(it["spec"]["key"] for it in running))
-            self._keys[app] = dict.fromkeys((*keys, *(it["key"] for it in found["swaps"].values())))
-        return self._keys[app] if app else self._foreign
+            # What runs has an ask of its key.
+            self._keys[app] = dict.fromkeys(self.apps.get(app, _NOTHING)["asks"])
+        return self._keys[app]
 
-    def add(self, app: str) -> None:
-        self.apps.setdefault(app, _NOTHING)
+    def all_keys(self) -> list[dict[str, None]]:
+        return [self.keys(it) for it in ("", *self.apps)]
 
     def remove(self, app: str) -> None:
         del self.apps[app]
@@ -125,15 +121,15 @@ class _Part:
         return is_there
 
 
-_NOTHING: Final[Mapping[str, Any]] = {"asks": {}, "allocations": {}, "swaps": {}}
+_NOTHING: Final[Mapping[str, Any]] = {"asks": {}, "allocations": {}}
+_EMPTY: Final[Mapping[str, Any]] = {"nodes": (), "applications": (), "foreign": ()}
 
 
 class _Check:
     def __init__(self, state: CoreState, policies: Policies) -> None:
         self._state, self._policies = state, policies
         self._managers = {it.registration.rm_id: it for it in state.registered.managers}
-        self._parts: dict[str, _Part | None] = dict.fromkeys(state.images)
-        """By full name; None until a change names something in it."""
+        self._parts = {name: _Part(image) for name, image in state.images.items()}
         self._configs: dict[str, SchedulerConfig] = {}
         """By policy group, what changes make of it."""
         self._unchanged: dict[str, tuple[Change, SchedulerConfig]] = {}
@@ -153,10 +149,7 @@ class _Check:
         if name not in self._parts:
             own = [short_partition_name(it) for it in self._parts if it.startswith(f"[{rm_id}]")]
             raise _fault("partition", f"{partition!r} is not there", there_is(partition, own))
-        part = self._parts[name]
-        if part is None:
-            part = self._parts[name] = _Part(self._state.images[name])
-        return part
+        return self._parts[name]
 
     # -- nodes
 
@@ -191,8 +184,8 @@ class _Check:
     def applications(self, _: Change, request: si.ApplicationRequest) -> None:
         _some((*request.new, *request.remove), "applications")
         for new in request.new:
-            part = self._part(request.rm_id, new.partition_name)
-            part.add(new.application_id)
+            apps = self._part(request.rm_id, new.partition_name).apps
+            apps.setdefault(new.application_id, _NOTHING)
         for gone in request.remove:
             part = self._part(request.rm_id, gone.partition_name)
             _known(f"application {gone.application_id}", gone.application_id, part.apps)
@@ -227,23 +220,18 @@ class _Check:
     # -- configurations
 
     def configuration(self, change: Change, request: si.UpdateConfigurationRequest) -> None:
-        config = self._brought(change, request.config)
-        known = self._managers[request.rm_id]
-        self._configs[known.registration.policy_group] = config
-        self._unchanged.pop(known.registration.policy_group, None)
+        config, text = self._state.registered.admin or parse_config(""), request.config
+        if text.strip():
+            names = with_fields(self._policies.names_for(text), is_closed=True)
+            self.notes += (f"{change.where}: {it}" for it in warnings_in(text, names))
+            config = parse_config(text, names)
+        group = self._managers[request.rm_id].registration.policy_group
+        self._configs[group] = config
+        self._unchanged.pop(group, None)
+        own = f"[{request.rm_id}]"
         wanted = [partition_name(request.rm_id, it.name) for it in config.partitions]
-        for name in [it for it in self._parts if it.startswith(f"[{request.rm_id}]")]:
-            if name not in wanted:
-                del self._parts[name]
-        for name in wanted:
-            self._parts.setdefault(name, _Part())
-
-    def _brought(self, change: Change, text: str) -> SchedulerConfig:
-        if not text.strip():
-            return self._state.registered.admin or parse_config("")
-        names = with_fields(self._policies.names_for(text), is_closed=True)
-        self.notes += (f"{change.where}: {it}" for it in warnings_in(text, names))
-        return parse_config(text, names)
+        others = {it: part for it, part in self._parts.items() if not it.startswith(own)}
+        self._parts = others | {it: self._parts.get(it) or _Part(_EMPTY) for it in wanted}
 
     def reconfigured(self, change: Change, request: Reconfigure) -> None:
         _check_reconfigure(request)
@@ -312,9 +300,9 @@ def _release(part: _Part, gone: _Release) -> None:
         if not part.end(uuid, app):
             raise _fault(what, "no allocation has this uuid", "name it by its application and key")
         return
-    named = [part.keys(app)] if app else [part.keys(it) for it in ("", *part.apps)]
+    named = [part.keys(app)] if app else part.all_keys()
     if key:
-        _known(what, key, dict.fromkeys(chain.from_iterable(named)), "the key")
+        _known(what, key, [it for keys in named for it in keys], "the key")
     for keys in named:
         for gone_key in [key] if key else [*keys]:
             keys.pop(gone_key, None)
@@ -370,10 +358,11 @@ def _changes(given: Iterable[Change | Request | Reconfigure]) -> Iterator[Change
                 f"{where}: must be a request of the interface, Reconfigure or Change, not "
                 f"{type(change.request).__name__}"
             )
-        if not is_seconds(change.after_s, inf):
-            raise InvalidRequest(f"{where}: after_s: must not be below 0: {change.after_s!r}")
+        check_seconds(f"{where}: after_s", change.after_s)
         yield replace(change, where=where)
 
 
-def is_seconds(value: object, most: float) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= most and value != inf
+def check_seconds(what: str, value: object) -> None:
+    """Refuse what is no time from the beginning on."""
+    if not (isinstance(value, int | float) and 0 <= value <= LONGEST_S):
+        raise InvalidRequest(f"{what}: must be seconds from 0 to {LONGEST_S:.0e}, not {value!r}")

@@ -20,7 +20,6 @@ from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.values.durations import LONGEST_S
 from yunikorn_actors.values.ids import (
     DEFAULT_PARTITION,
     manager_of_partition,
@@ -32,7 +31,7 @@ from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
 from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
-from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
+from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.missing_room import Held, MissingRoom, held_by
@@ -208,9 +207,7 @@ class _Search:
         left_s: Callable[[], float],
         simulated: dict[str, Any],
     ) -> None:
-        if not is_seconds(wanted.within_s, LONGEST_S):
-            longest, given = f"{LONGEST_S:.0e}", wanted.within_s
-            raise InvalidRequest(f"within: must be seconds from 0 to {longest}, not {given!r}")
+        check_seconds("within", wanted.within_s)
         self._state, self._wanted, self._simulated = state, wanted, simulated
         self._beside, self._left_s = beside, left_s
         self._kept_s = 0.0

@@ -9,9 +9,9 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.state.snapshot import Image
-from yunikorn_actors.values.durations import LONGEST_S, SECOND
+from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
-from yunikorn_actors.what_if.change_checks import checked, in_order, is_seconds
+from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
@@ -53,8 +53,10 @@ def simulate(
     - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
-    if until is not None and (fault := until_fault(until)) is not None:
-        raise InvalidRequest(fault)
+    if until is not None:
+        check_seconds("until", until)
+    if fits is not None:
+        _check_fits(fits, state)
     ordered = in_order(changes)
     notes: list[str] = []
     if is_checked:
@@ -85,11 +87,15 @@ def simulate(
     )
 
 
-def until_fault(until: object) -> str | None:
-    """Say what is wrong with it as a number of seconds."""
-    if is_seconds(until, LONGEST_S):
-        return None
-    return f"until: must be seconds from 0 to {LONGEST_S:.0e}, not {until!r}"
+def _check_fits(fits: object, state: CoreState) -> None:
+    """Refuse a function that nobody would ask."""
+    if not callable(fits):
+        raise InvalidRequest(f"fits: must be a function of a key and a node, not {fits!r:.80}")
+    if not any(it.registration.capabilities.has_predicates for it in state.registered.managers):
+        raise InvalidRequest(
+            "fits: no resource manager of this state answers predicates, so the core asks none: "
+            "leave it out, or register one whose callback has `predicates`"
+        )
 
 
 def _itself(ready: Copy | Twin) -> Copy | Twin:
