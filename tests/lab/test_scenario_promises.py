@@ -241,6 +241,28 @@ def test_what_held_in_no_run_is_told(
     assert (False, ["three run"]) == (shown["ok"], shown["never_held"])
 
 
+def test_what_was_judged_in_no_run_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name that is written wrongly makes a promise that nothing could break."""
+    monkeypatch.chdir(tmp_path)
+    free = "{n9: {schedulable: true}}"
+    always = f"""
+always:
+  there: {{queues: {{root.default: {{allocated: {{vcore: '<= 2'}}}}}}}}
+  gone: {{nodes: {free}}}
+  either: {{any_of: [{{nodes: {free}}}, {{queues: {{root.default: {{dynamic: false}}}}}}]}}
+"""
+    Path("two.yaml").write_text(TWO + always)
+    assert 1 == main(("lab", "run", "two.yaml", "--runs", "3"))
+    shown = capsys.readouterr().out
+    named = [it.strip() for it in shown.splitlines() if "judged in no run" in it]
+    reason = "judged in no run, as nothing that it names was there"
+    assert named == [f"always either: {reason}", f"always gone: {reason}"]
+    assert 1 == main(("lab", "run", "two.yaml", "--runs", "3", "--json"))
+    assert json.loads(capsys.readouterr().out)["never_judged"] == ["either", "gone"]
+
+
 def test_a_promise_that_is_none_is_refused_with_its_line() -> None:
     with pytest.raises(ScenarioError, match=r"two\.yaml:7: .*'alocated'"):
         case("always: {x: {queues: {root: {alocated: {vcore: 1}}}}}")

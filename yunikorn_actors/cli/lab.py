@@ -386,6 +386,8 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
         shown["exhausted"] = report.exhausted
     if report.never_held:
         shown["never_held"] = report.never_held
+    if report.never_judged:
+        shown["never_judged"] = report.never_judged
     if saved:
         shown["saved"] = saved
     if finding is not None:
@@ -410,6 +412,10 @@ def _report_text(report: Report, saved: str, *, explains: bool) -> str:
     if report.case.schedulers > 1:
         rest.append(f"{report.refused} of {report.proposed} proposals were refused")
     rest += [f"sometimes {name}: held in no run" for name in report.never_held]
+    rest += [
+        f"always {name}: judged in no run, as nothing that it names was there"
+        for name in report.never_judged
+    ]
     if finding is None:
         return _indented(
             f"{'ok  ' if report.ok else 'FAIL'}  {report.case.scenario.name} ({counts})", *rest

@@ -105,6 +105,8 @@ class Run(Struct, frozen=True, kw_only=True):
     refused: int
     held: dict[str, bool]
     """What is to hold sometimes, each with whether it has."""
+    unjudged: frozenset[str] = frozenset()
+    """What is to hold always, and is of objects that were never there."""
     violation: Violation | None
     tape: Tape | None = None
     """What was played; None where the number says it."""
@@ -120,6 +122,7 @@ def run_of(number: int, outcome: Outcome, settings: Settings) -> Run:
         proposed=outcome.proposed,
         refused=outcome.refused,
         held=outcome.held,
+        unjudged=outcome.unjudged,
         violation=outcome.violation,
     )
 
@@ -204,6 +207,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """How many of the proposals the core refused: the price of several schedulers."""
     never_held: tuple[str, ...]
     """What is to hold sometimes, and did in no run."""
+    never_judged: tuple[str, ...]
+    """What is to hold always, and could not have been broken in any run."""
     seconds: float
     coverage: Coverage
     exhausted: str = ""
@@ -212,7 +217,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        return self.finding is None and not self.never_held
+        return self.finding is None and not (self.never_held or self.never_judged)
 
 
 class Search:
@@ -229,6 +234,7 @@ class Search:
         self._messages = self._proposed = self._refused = 0
         self._orders: set[bytes] = set()
         self._held: dict[str, bool] = {}
+        self._unjudged: frozenset[str] | None = None
         self._coverage = Coverage()
         self._findings = 0
         self._failed: Run | None = None
@@ -280,6 +286,8 @@ class Search:
         self._refused += run.refused
         for name, held in run.held.items():
             self._held[name] = held or self._held.get(name, False)
+        known = run.unjudged if self._unjudged is None else self._unjudged
+        self._unjudged = known & run.unjudged
         self._orders.add(run.order)
         self._coverage.add(run.tried)
         if run.violation is not None:
@@ -330,6 +338,7 @@ class Search:
             proposed=self._proposed,
             refused=self._refused,
             never_held=tuple(name for name, held in self._held.items() if not held),
+            never_judged=tuple(sorted(self._unjudged or ())),
             seconds=time.perf_counter() - self._begun,
             coverage=self._coverage,
             exhausted=self._exhausted(),

@@ -66,6 +66,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     deliveries: list[Delivery] = field(default_factory=list)
     held: dict[str, bool] = field(default_factory=dict)
     """What is to hold sometimes, each with whether it has."""
+    unjudged: frozenset[str] = frozenset()
+    """What is to hold always, and is of objects that were never there."""
     not_played: tuple[str, ...] = ()
     """What the tape says and the run did not have, each with the reason."""
     keeps_order: bool = True
@@ -221,6 +223,7 @@ def run(world: World) -> Outcome:
         stimuli=world.stimuli,
         deliveries=world.deliveries,
         held=world.promises.held,
+        unjudged=frozenset(world.promises.unjudged),
         keeps_order=world.keeps_order,
     )
 

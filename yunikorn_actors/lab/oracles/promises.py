@@ -49,6 +49,8 @@ class Promises:
         self.held: dict[str, bool] = {}
         """What is to hold sometimes, each with whether it has in this run."""
         self.always: dict[str, Fault] = {}
+        self.unjudged: set[str] = set()
+        """Of these, what says something of objects alone that were not there in this run."""
         self.sometimes: dict[str, Holds] = {}
         self.eventually: dict[str, Fault] = {}
         self.believed: list[tuple[str, Believed]] = []

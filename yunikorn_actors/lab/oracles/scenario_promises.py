@@ -1,6 +1,7 @@
 """Promises of a scenario file: expectations that a run has to keep in any order."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, TypeAlias
 
 from yunikorn_actors.drivers.simulator.simulator import Simulator
@@ -30,7 +31,9 @@ def promises_of(
     """
     promises = Promises()
     for name, expected in scenario.always.items():
-        promises.always[name] = _Always(expected, look, life)
+        promises.unjudged.add(name)
+        found = partial(promises.unjudged.discard, name)
+        promises.always[name] = _Always(expected, look, life, found)
     for name, expected in scenario.sometimes.items():
         promises.sometimes[name] = _holds(expected, look)
     for name, expected in scenario.eventually.items():
@@ -65,7 +68,10 @@ class _Always:
         expected: _Expected,
         look: Callable[[], Views],
         life: Callable[[Views], int | None],
+        found: Callable[[], None],
     ) -> None:
+        """`found` is called where something is judged."""
+        self._found = found
         self._expected = expected
         self._look = look
         self._life = life
@@ -78,7 +84,10 @@ class _Always:
         if epoch != self._epoch:
             self._epoch = epoch
             self._seen.clear()
-        return _text(EXPECTATION.differences(self._judged(self._expected, views), views))
+        judged = self._judged(self._expected, views)
+        if _says_something(judged):
+            self._found()
+        return _text(EXPECTATION.differences(judged, views))
 
     def _judged(self, expected: _Expected, views: Views) -> _Expected:
         """Leave out what is said of objects that have not been there."""
@@ -109,6 +118,13 @@ class _Always:
         if is_there:
             self._seen.add(object_)
         return object_ in self._seen
+
+
+def _says_something(judged: _Expected) -> bool:
+    """Whether it expects anything; an alternative that does not lets all of them hold."""
+    others = {view: value for view, value in judged.items() if view != "any_of"}
+    either = judged.get("any_of", ())
+    return any(others.values()) or (bool(either) and all(map(_says_something, either)))
 
 
 class Glimpse:
