@@ -24,7 +24,7 @@ from yunikorn_actors.service.read.read_model import ReadSide
 from yunikorn_actors.service.rest import simulate_route
 from yunikorn_actors.service.rest.process import ProcessPart
 from yunikorn_actors.what_if import Answer, Change, Course
-from yunikorn_actors.what_if.core_state import CoreState, state_of
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState, state_of
 from yunikorn_actors.what_if.dumps import state_from_dump
 from yunikorn_actors.what_if.followed import Snapshots
 from yunikorn_actors.what_if.least_change import Wanted, least_changes
@@ -154,7 +154,9 @@ def test_the_trials_of_a_search_begin_with_one_core(
     ask = "- ask: {app: app, key: '3', resource: {vcore: 2000}}"
     found = simulate_route._found(_side(core), simulate_route.Question(steps=[ask], least=True))
     wanted = Wanted(tuple(parse_changes(ask, "x")))
-    assert found["answer"] == least_changes(state_of(core._simulator), wanted)
+    known = least_changes(state_of(core._simulator), wanted)
+    assert found["answer"] == dataclasses.replace(known, lacks=(BEGUN_ANEW,))
+    assert f"  {BEGUN_ANEW}" in found["lines"]
     assert found["answer"].trials > len(found["answer"].options) > 1
 
 

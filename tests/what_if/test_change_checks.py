@@ -192,3 +192,22 @@ def test_a_least_change_is_asked_for_what_is_there(core: VirtualCore) -> None:
     for within in (-1.0, float("inf")):
         with pytest.raises(InvalidRequest, match=r"within: must be seconds from 0 to 1e.09, not"):
             least_changes(state, Wanted((asks("4"),), within_s=within))
+
+
+def test_a_limit_that_others_share_is_named(core: VirtualCore) -> None:
+    """Whoever asks for the limit of one would not understand that others start, too."""
+    own = Reconfigure(queue="root.a", user="ann", max={"vcore": 4_000})
+    assert not [it for it in core.simulate(own, until=0).assumptions if "share" in it]
+    steps = (
+        "limits: [{limit: '', users: [ann, bob], maxresources: {vcore: 3}}, "
+        "{limit: '', users: ['*'], groups: [dev], maxresources: {vcore: 2}}]"
+    )
+    config = parse_changes(f"- {CONFIG % f'{{name: a, {steps}}}'}", "f")
+    for whose, words in (
+        ({"user": "ann"}, "ann and bob"),
+        ({"user": "cid"}, "every other user (*) and dev"),
+        ({"group": "dev"}, "dev and every other user (*)"),
+    ):
+        limit = Reconfigure(queue="root.a", max={"vcore": 4_000}, **whose)  # type: ignore[arg-type]
+        noted = core.simulate(*config, Change(limit, after_s=1), until=2).assumptions
+        assert f"change 2: it changes the limit of {words}, which they share" in noted

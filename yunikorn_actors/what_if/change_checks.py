@@ -24,6 +24,7 @@ from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.values.durations import LONGEST_S
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN, TAG_RUNTIME
+from yunikorn_actors.what_if.bounds import Submission, bounds_at
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, changed, named
 from yunikorn_actors.what_if.core_state import CoreState
 
@@ -238,7 +239,17 @@ class _Check:
         group = self._managers[request.rm_id].registration.policy_group
         config = self._configs.get(group) or self._state.config_of(group)
         self._unchanged.setdefault(group, (change, config))
-        self._configs[group] = changed(config, request)
+        config = self._configs[group] = changed(config, request)
+        name = request.user or request.group
+        partition = partition_name(request.rm_id, request.partition)
+        place = Submission(partition, request.queue, request.user, (), request.group)
+        for whose in dict.fromkeys(
+            it.whose
+            for it in bounds_at(config, place)
+            if it.queue == request.queue.lower() and (it.user if request.user else it.group)
+        ):
+            if name and whose != f" of {name}":
+                self.notes.append(f"{change.where}: it changes the limit{whose}, which they share")
 
     def end_moment(self) -> None:
         """Check what the changes of one moment make of a configuration: they count together."""

@@ -104,6 +104,8 @@ class LeastChange:
 
     What stands in `options` of these helps, but less may do.
     """
+    lacks: tuple[str, ...] = ()
+    """What the source of the state does not say: by that something else may be the least."""
 
 
 class _Asked(NamedTuple):
@@ -266,7 +268,7 @@ class _Search:
     def found(self) -> LeastChange:
         course = self._tried((), until_s=self._wanted.within_s)
         if self._starts(course):
-            return LeastChange(True, (), (), (), self._trials)
+            return LeastChange(True, (), (), (), self._trials, lacks=self._state.lacks)
         # Placement may have led them to other queues than they name.
         self._queues = {it.application: it.queue for it in course.placed}
         self._queues |= {it.application: it.queue for it in course.waits}
@@ -284,6 +286,7 @@ class _Search:
             options=tuple(self._options),
             trials=self._trials,
             unsearched=tuple(unsearched),
+            lacks=self._state.lacks,
         )
 
     def _found_by(self, search: "_Searching") -> list[Option]:

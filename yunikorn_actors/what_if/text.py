@@ -155,6 +155,11 @@ def since_begin(at_s: float) -> str:
 
 def fit_lines(found: LeastChange) -> Iterator[str]:
     """Yield what would let it start, line by line."""
+    yield from _fit_lines(found)
+    yield from _section("not known from this state", found.lacks, str)
+
+
+def _fit_lines(found: LeastChange) -> Iterator[str]:
     if found.fits:
         yield "it starts without any change"
         return
