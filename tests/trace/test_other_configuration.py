@@ -154,6 +154,55 @@ def test_what_starts_later_runs_as_long_as_it_did(topology: TopologyName, tmp_pa
 
 
 @both
+def test_what_starts_behind_its_recorded_release_runs_as_long_as_it_did(
+    topology: TopologyName, tmp_path: Path
+) -> None:
+    """Also where both lie within what counts as one moment: that call does not come again."""
+    day = Day(tmp_path / "a.trace", topology)
+    day.app("app")
+    day.ask("app", "1", "2")
+    day.wait(0.005)
+    day.end("app", "2")
+    day.wait(0.005)
+    day.end("app", "1")
+    day.wait(1)
+    day.ask("app", "3")
+    day.end("app", "3")
+    day.wait(60)
+    day.over()
+    fewer = asked(tmp_path / "a.trace", CONFIG % 2)
+    starts = {it.key: (it.at_s, it.ends_s) for it in fewer.answer.course.placed}
+    assert starts["2"] == (0.01, 0.015)
+    assert starts["3"] == (1.01, None), "vacuous: it did not start in its own moment"
+    assert not [it for it in fewer.answer.assumptions if "moment" in it]
+
+
+@both
+def test_what_was_released_in_the_moment_of_its_start_is_named(
+    topology: TopologyName, tmp_path: Path
+) -> None:
+    day = Day(tmp_path / "a.trace", topology)
+    day.app("app")
+    day.ask("app", "1", "2")
+    day.wait(10)
+    day.ask("app", "3")
+    day.end("app", "1")
+    day.end("app", "3")
+    day.wait(50)
+    day.end("app", "2")
+    day.over()
+    assert not [
+        it for it in asked(tmp_path / "a.trace", CONFIG % 4).answer.assumptions if "mom" in it
+    ]
+    fewer = asked(tmp_path / "a.trace", CONFIG % 2)
+    assert changes(fewer)[-1] == ("3", "later", 10.0, 70.0)
+    assert (
+        "1 allocations were released in the moment in which they started, and so end when they "
+        "start here: a resource manager may have withdrawn them at that time instead"
+    ) in fewer.answer.assumptions
+
+
+@both
 def test_a_gang_asks_for_its_members_when_it_stands(topology: TopologyName, tmp_path: Path) -> None:
     day = Day(tmp_path / "a.trace", topology)
     day.app("first")

@@ -113,6 +113,8 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
 _WORDS: Final = {
     "undeclared": "{} allocations run on to the end: neither the recording nor a run time says how "
     "long they would run",
+    "momentary": "{} allocations were released in the moment in which they started, and so end when"
+    " they start here: a resource manager may have withdrawn them at that time instead",
     "predicates": "{} predicates that were not asked in the recording are answered with yes",
 }
 
@@ -359,6 +361,8 @@ class _RecordedRun(Run):
         """What is alive now of the recording, by the identity of the life."""
         self._with_calls: set[str] = set()
         """What began as it did in the recording: the recorded call ends it."""
+        self._missed: set[int] = set()
+        """Lives that the recorded call ended before they began here."""
         self._done: set[int] = set()
         self._held: list[tuple[str, Any]] = []
         """Members and removals that have to wait, with their resource manager."""
@@ -434,6 +438,7 @@ class _RecordedRun(Run):
     def _still_to_release(self, call: _Call, items: Iterable[_Release]) -> Iterator[_Release]:
         """Yield what is to be released: what began otherwise than recorded ends by itself."""
         for item, lives in zip(items, call.ends, strict=True):
+            self._missed |= {id(it) for it in lives if id(it) not in self._now}
             known = [it for it in map(self._now.get, map(id, lives)) if it is not None]
             ends = [it for it in known if it.uuid in self._with_calls]
             for it in ends:
@@ -517,7 +522,9 @@ class _RecordedRun(Run):
             return super()._runtime_ns(name, app, allocation)
         self._lives[allocation.uuid], self._now[id(life)] = life, allocation
         if life.is_whole:
-            if abs(self._simulator.now_ns - life.start_ns) > AT_ONCE_NS:
+            is_late = abs(self._simulator.now_ns - life.start_ns) > AT_ONCE_NS
+            if is_late or id(life) in self._missed:
+                self.counts["momentary"] += not life.ran_ns
                 return life.ran_ns
             self._with_calls.add(allocation.uuid)
             return NEVER_NS
