@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.support import Lab, Recorder, ask
+from tests.helpers.support import RM, Lab, Recorder, ask
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.policies import Hold, InvalidPolicy, Policies, Started
@@ -327,6 +327,28 @@ def test_the_scores_of_a_size_outlive_the_last_ask_of_it() -> None:
     it.settle()
     assert it.running() == ["first", "second"]
     assert len(asked) <= 3, asked
+
+
+@pytest.mark.parametrize("topology", ["fused", "proposing"])
+def test_a_node_score_goes_by_attributes_that_were_replaced(topology: Any) -> None:
+    """The second ask is of a size for which all nodes have a score already."""
+
+    class ZoneFirst:
+        def score(self, node: Any, shape: Any) -> float:  # noqa: ARG002
+            return float(node.attributes.get("zone") != "a")
+
+    it = Lab(topology=topology, config=NODES, policies=Policies({"mine": ZoneFirst}))
+    it.nodes(n1=10, n2=10)
+    it.submit("app-1")
+    it.ask("a", vcore=1)
+    it.settle()
+    action, zone = si.ActionFromRM.UPDATE, {"zone": "a"}
+    info = si.NodeInfo(node_id="n2", action=action, attributes=zone)
+    it.simulator.update_node(si.NodeRequest(rm_id=RM, nodes=(info,)))
+    it.settle()
+    it.ask("b", vcore=1)
+    it.settle()
+    assert nodes_of(it) == {"a": "n1", "b": "n2"}
 
 
 def test_a_node_score_that_raises_stops_nobody() -> None:

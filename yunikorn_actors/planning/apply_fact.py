@@ -140,9 +140,10 @@ def _on_node_changed(
 
 
 def _on_node_attributes_replaced(model: Model, fact: f.NodeAttributesReplaced) -> None:
-    """Of what a node says of itself planning goes by its devices alone."""
-    view = model.nodes.views[fact.node_id]
-    if view.reported != reported_devices_of(view.node):
+    """Planning goes by its devices, and a policy of one's own by all that a node says of itself."""
+    view, nodes = model.nodes.views[fact.node_id], model.nodes
+    by_all = nodes.own is not None or nodes.own_devices is not None
+    if by_all or view.reported != reported_devices_of(view.node):
         _resize_node(model, view)
 
 
