@@ -42,7 +42,7 @@ from yunikorn_actors.state.queues import QueueState
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.core_state import state_of
 from yunikorn_actors.what_if.least_change import least_changes
-from yunikorn_actors.what_if.text import fit_lines
+from yunikorn_actors.what_if.text import way_lines
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
 from shapes import ANSWERS, Refused
@@ -654,7 +654,7 @@ def fits() -> str:
         wanted = arrange(script["Cluster"](simulator, simulator.settle, _passing(simulator)))
         found = least_changes(state_of(simulator), wanted)
         parts.append(f"### {what[0].upper()}{what[1:]}\n\n```text\n")
-        parts.append("".join(f"{line}\n" for line in fit_lines(found)) + "```\n\n")
+        parts.append("".join(f"{line}\n" for line in way_lines(found)) + "```\n\n")
     text = (HOME / FITS).read_text("utf-8")
     head, tail = text.split("## Ten situations\n")[0], text.split("## What is exact\n")[1]
     between = f"## Ten situations\n\n{ABOUT_FITS}\n{''.join(parts)}## What is exact\n"

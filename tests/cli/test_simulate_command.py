@@ -58,7 +58,14 @@ def test_several_changes_are_one_text_of_steps(
 
 def test_the_least_change(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--dump", dump, "--least", "-c", ASK]) == 0
-    assert "raise: raise vcore in root.a from 4 to 5 and vcore of ann" in (capsys.readouterr().out)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("as of [rm-1]default revision ")
+    assert any("raise: raise vcore in root.a from 4 to 5 and vcore of ann" in it for it in lines)
+    assert "  3 run times are as declared" in lines[lines.index("assumed:") :]
+    assert "not known from this state:" in lines
+    assert main(["simulate", "--dump", dump, "--least", "-c", ASK, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"revisions", "at_ns", "assumptions", "lacks"} <= found.keys()
 
 
 def test_the_least_change_for_an_ask_that_waits(

@@ -21,7 +21,7 @@ from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.changes import Reconfigure, changed
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 from yunikorn_actors.what_if.least_change import LeastChange, Option, Wanted, least_changes
-from yunikorn_actors.what_if.text import fit_lines
+from yunikorn_actors.what_if.text import way_lines
 
 RM = "rm-1"
 
@@ -490,7 +490,7 @@ def _placed(driver: Any) -> Counter[tuple[str, str]]:
 def test_what_keeps_it_away_is_named_with_its_remedy() -> None:
     """An operator reads this alone: who is in the way, and what would mend it."""
     lines = {
-        it: list(fit_lines(found_for(it, "fused"))) for it in (draining_queue, wildcards_alone)
+        it: list(way_lines(found_for(it, "fused"))) for it in (draining_queue, wildcards_alone)
     }
     assert lines[draining_queue] == [
         (

@@ -91,8 +91,7 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
     recorded = _Recorded(trace)
     check_is_whole(trace)
     without = _RecordedRun(trace, recorded, None).go(None)
-    run = _RecordedRun(trace, recorded, config)
-    course = run.go(None)
+    course = _RecordedRun(trace, recorded, config).go(None)
     unlike = [*recorded.unlike(without)]
     return WhatIf(
         answer=Answer(
@@ -101,7 +100,7 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
             course=course,
             without=without,
             differences=differences_of(course, without),
-            assumptions=(*run.failed, *_assumptions(run)),
+            assumptions=(*course.failures, *_assumptions(course)),
             lacks=() if trace.footer is not None else (NO_END,),
         ),
         starts=len(recorded.starts),
@@ -119,12 +118,12 @@ _WORDS: Final = {
 }
 
 
-def _assumptions(run: "_RecordedRun") -> Iterator[str]:
+def _assumptions(course: Course) -> Iterator[str]:
     yield "requests come at the times of the recording, and no others come, also behind its end"
     yield "work runs as long as it did, from where it starts"
     for name, words in _WORDS.items():
-        if run.counts[name]:
-            yield words.format(run.counts[name])
+        if count := course.assumed.get(name):
+            yield words.format(count)
 
 
 # -- what was recorded

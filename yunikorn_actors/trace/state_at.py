@@ -11,9 +11,8 @@ from yunikorn_actors.core.questions import waiting_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import REJECTED_TOLD_MAX
-from yunikorn_actors.machines.planning_loop import PlanningLoop
-from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
@@ -21,14 +20,13 @@ from yunikorn_actors.recording.packed import packed, unpacked
 from yunikorn_actors.state.dump import DUMP_FORMAT
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.snapshot import image_of
 from yunikorn_actors.trace.checkpointed_replay import Checkpoint, CheckpointedReplay, Checkpoints
 from yunikorn_actors.trace.fields import Change, changes
 from yunikorn_actors.trace.filters import Moment
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun
 from yunikorn_actors.values.durations import SECOND
-from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState, loop_of, state_of_context
 
 State = dict[str, Any]
 _OF_THE_MOMENT: Final = {"at_ns": 0, "waiting": {}}
@@ -110,7 +108,7 @@ def _state(rerun: Rerun, now_ns: int) -> State:
 
 
 def _waiting(rerun: Rerun, partition: PartitionContext, now_ns: int) -> dict[str, Any]:
-    loop = partition.loop or _loop_of(rerun, partition)
+    loop = loop_of(rerun.machines, partition)
     if loop is None:
         return {}
     question = ExplainRequested(
@@ -119,12 +117,6 @@ def _waiting(rerun: Rerun, partition: PartitionContext, now_ns: int) -> dict[str
     answer = loop.explain(question, now_ns)
     rejected = partition.rejections.newest(REJECTED_TOLD_MAX, now_ns)
     return waiting_of(replace(answer, rejected=rejected))
-
-
-def _loop_of(rerun: Rerun, partition: PartitionContext) -> PlanningLoop | None:
-    """Return the planner of a Scheduler that has begun."""
-    scheduler = rerun.machines.get(partition.planning or "")
-    return scheduler.loop if isinstance(scheduler, Scheduler) else None
 
 
 class Replicas:
@@ -203,15 +195,8 @@ def _core_state(trace: TraceReader, replay: CheckpointedReplay, at_ns: int) -> C
     context = copied(replay.rerun).machines[CONTEXT]
     assert isinstance(context, Context)
     header = trace.header
-    return CoreState(
-        registered=context.registered,
-        images={name: image_of(it.state) for name, it in context.partitions.items()},
-        at_ns=at_ns,
-        topology=header.topology,
+    topology = Topology(
+        header.topology, settings=convert(header.settings, Settings), instance=header.instance,
         schedulers=header.schedulers,
-        settings=convert(header.settings, Settings),
-        instance=header.instance,
-        issued_uuids=context.issued_uuids,
-        last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
-        lacks=LACKS,
-    )
+    )  # fmt: skip
+    return state_of_context(context, topology, at_ns, LACKS)

@@ -112,6 +112,10 @@ class Course:
     """The bound on what one answer may cost ended it."""
     digest: str
     """Of the state at the end, but for its revision; empty if it was not wanted."""
+    assumed: dict[str, int] = field(default_factory=dict)
+    """How often each kind of assumption was needed."""
+    failures: tuple[str, ...] = ()
+    """Policies of one's own that failed, in words."""
 
     @property
     def preempted(self) -> tuple[Ended, ...]:

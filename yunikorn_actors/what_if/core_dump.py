@@ -39,6 +39,7 @@ from yunikorn_actors.what_if.dump_parts import (
     DumpPath,
     amounts,
     left_states,
+    times_in,
 )
 from yunikorn_actors.what_if.followed import state_of_replicas
 
@@ -78,7 +79,7 @@ def state_of_core_dump(
 ) -> CoreState:
     parts: Mapping[str, Row] = dump["partitions"]
     path.at("at_ns", "")
-    at_ns = convert(dump.get("at_ns"), int | None) or max(_times(parts, path), default=EPOCH_NS)
+    at_ns = convert(dump.get("at_ns"), int | None) or max(times_in(parts), default=EPOCH_NS)
     folds = dump.get("folds", {})
     images = {}
     for name, part in parts.items():
@@ -100,17 +101,6 @@ def state_of_core_dump(
     policies = convert(dump.get("policies", {}), dict[str, str])
     lacks = (*_LACKS, *former, *left_states(lives))
     return replace(state, policies=policies, lacks=lacks)
-
-
-def _times(parts: Mapping[str, Row], path: DumpPath) -> Iterator[int]:
-    for name, part in parts.items():
-        path.at("partition", name)
-        for app in (*part["applications"].values(), *part["finished"]):
-            yield app["submitted_ns"]
-            yield from (at_ns for at_ns, _ in app["state_log"])
-        for app in part["applications"].values():
-            yield from (it["created_ns"] for it in app["asks"])
-            yield from (it["allocated_ns"] for it in app["allocations"])
 
 
 def _managers(dump: Row, path: DumpPath) -> Iterator[ManagerDescribed]:

@@ -15,7 +15,11 @@ from yunikorn_actors.core.registered_managers import Registration
 from yunikorn_actors.drivers.simulator.choosers import Channel
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS, Simulator
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
+from yunikorn_actors.machines.machine import Machine
+from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.rm_proxy.rm_proxy import RmProxy
+from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import (
@@ -103,20 +107,31 @@ def context_of(simulator: Simulator) -> Context:
     return context
 
 
+def loop_of(machines: Mapping[str, Machine], partition: PartitionContext) -> PlanningLoop | None:
+    """Return what plans for a partition, if that has begun."""
+    scheduler = machines.get(partition.planning or "")
+    return scheduler.loop if isinstance(scheduler, Scheduler) else partition.loop
+
+
 def state_of(simulator: Simulator) -> CoreState:
     """Copy the state of a simulated core that is at rest."""
-    context = context_of(simulator)
-    topology = simulator.topology
+    return state_of_context(context_of(simulator), simulator.topology, simulator.now_ns)
+
+
+def state_of_context(
+    context: Context, topology: Topology, at_ns: int, lacks: tuple[str, ...] = ()
+) -> CoreState:
     return CoreState(
         registered=context.registered,
         images={name: image_of(it.state) for name, it in context.partitions.items()},
-        at_ns=simulator.now_ns,
+        at_ns=at_ns,
         topology=topology.name,
         schedulers=topology.schedulers,
         settings=topology.settings,
         instance=topology.instance,
         issued_uuids=context.issued_uuids,
         last_numbers={name: it.last_numbers for name, it in context.partitions.items()},
+        lacks=lacks,
     )
 
 

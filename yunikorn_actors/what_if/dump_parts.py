@@ -12,6 +12,7 @@ PREDICATES: Final = "whether resource managers have predicates: none is asked"
 _LEFT: Final = ("Failing", "Resuming")
 """States whose way out no dump says: what is asked back, and when."""
 _NAMED_MAX: Final = 3
+_TIMES: Final = {"submitted_ns", "allocated_ns", "created_ns"}
 
 
 class DumpPath:
@@ -40,6 +41,24 @@ def whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump
     if number is None or (isinstance(value, float) and value != number):
         raise ValueError(f"{name} is no whole number: {value!r:.80}")
     return number
+
+
+def times_in(value: Any) -> Iterator[int]:  # noqa: ANN401 - a part of a dump or of an image
+    """Yield the times at which something had happened."""
+    if isinstance(value, Mapping):
+        for name, below in value.items():
+            if name in _TIMES and below:
+                yield below
+            else:
+                yield from times_in(below)
+    elif isinstance(value, list):
+        match value:
+            case [int(changed_ns), str()]:
+                # An entry of what states an application was in.
+                yield changed_ns
+            case _:
+                for below in value:
+                    yield from times_in(below)
 
 
 def left_states(states: Mapping[str, str]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 A dump was made to be read; what it does not say is listed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.state.dump import DUMP_REMEDY
 from yunikorn_actors.what_if.core_dump import state_of_core_dump
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
-from yunikorn_actors.what_if.dump_parts import DumpPath
+from yunikorn_actors.what_if.dump_parts import DumpPath, times_in
 from yunikorn_actors.what_if.yunikorn_dump import state_of_yunikorn_dump
 
 _OF_ROUTES: Final = {"queuename", "nodesinfo", "applicationid", "clusterid", "checksum", "healthy"}
@@ -92,22 +92,9 @@ def state_from_journal(
     return CoreState(
         registered=state.registered,
         images=state.images,
-        at_ns=truth.at_ns or max(_times(state.images), default=0),
+        at_ns=truth.at_ns or max(times_in(state.images), default=0),
         topology=topology,
         settings=settings or Settings(),
         policies=policies_of(row, truth),
         lacks=LACKS,
     )
-
-
-def _times(value: Any) -> Iterator[int]:  # noqa: ANN401 - a part of an image
-    """Yield the times at which something had happened."""
-    if isinstance(value, Mapping):
-        for name, below in value.items():
-            if name in {"submitted_ns", "allocated_ns", "created_ns"} and below:
-                yield below
-            else:
-                yield from _times(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from _times(below)

@@ -1,7 +1,7 @@
 """A state from what a follower hears: so the core's own threads work out nothing for it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.machines.context.partition_context import Uuids
@@ -13,6 +13,10 @@ from yunikorn_actors.messages.restart import KnownManager, Registered
 from yunikorn_actors.messages.rm_events import RMRegistration
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
+
+_SAME: Final = (
+    "rm_id", "version", "policy_group", "build_info", "extra_config", "extra", "capabilities",
+)  # fmt: skip
 
 
 def state_of_replicas(
@@ -32,7 +36,9 @@ def state_of_replicas(
     described = list(managers)
     known = tuple(
         KnownManager(
-            registration=_registration(it),
+            registration=RMRegistration(
+                config=None, callback="", reply_to="", **{name: getattr(it, name) for name in _SAME}
+            ),
             checksum=it.config.checksum,
             epochs={
                 name: epoch
@@ -67,21 +73,6 @@ def _issued(instance: str, images: Mapping[str, tuple[int, dict[str, Any]]]) -> 
             for uuid in app["allocations"]:
                 uuids.avoid(uuid)
     return uuids.issued
-
-
-def _registration(it: ManagerDescribed) -> RMRegistration:
-    return RMRegistration(
-        rm_id=it.rm_id,
-        version=it.version,
-        policy_group=it.policy_group,
-        build_info=it.build_info,
-        config=None,
-        extra_config=it.extra_config,
-        extra=it.extra,
-        callback="",
-        capabilities=it.capabilities,
-        reply_to="",
-    )
 
 
 class Snapshots:

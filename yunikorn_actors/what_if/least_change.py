@@ -8,7 +8,7 @@ as the answer stays yes.
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations, islice
 from math import comb, inf
@@ -35,7 +35,7 @@ from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_ord
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
 from yunikorn_actors.what_if.missing_room import Held, MissingRoom, held_by
-from yunikorn_actors.what_if.simulation import Beside, simulate
+from yunikorn_actors.what_if.simulation import Beside, assumptions, simulate
 
 TRIALS_MAX: Final = 2_000
 SETS_MAX: Final = 300
@@ -104,6 +104,12 @@ class LeastChange:
 
     What stands in `options` of these helps, but less may do.
     """
+    revisions: dict[str, int] = field(default_factory=dict)
+    """The revision of each partition that it is an answer about."""
+    at_ns: int = 0
+    """The moment of the state."""
+    assumptions: tuple[str, ...] = ()
+    """What the ways that were found rest on, each kind as often as one of them needs it."""
     lacks: tuple[str, ...] = ()
     """What the source of the state does not say: by that something else may be the least."""
 
@@ -216,7 +222,7 @@ class _Search:
         """Seconds that are left to what is searched afterwards."""
         policies = Policies(simulated.get("policies"))
         # A trial may break rules of a configuration, which what is found does not: so only once.
-        self._ordered, _ = checked(in_order(wanted.changes), state, policies)
+        self._ordered, self._notes = checked(in_order(wanted.changes), state, policies)
         self._changes = [it.request for it in self._ordered]
         self._asks: dict[AskName, _Asked] = {}
         self._others: dict[str, list[tuple[int, Resource]]] = {}
@@ -231,6 +237,8 @@ class _Search:
         self._queues: dict[str, str] = {}
         """Where applications are, as the first run shows it."""
         self._options: list[Option] = []
+        self._assumed: Counter[str] = Counter()
+        self._failures: dict[str, None] = {}
         self._trials = 0
         self._is_cut = False
         """A trial was wanted, and there was no time for it."""
@@ -267,8 +275,9 @@ class _Search:
 
     def found(self) -> LeastChange:
         course = self._tried((), until_s=self._wanted.within_s)
+        self._rest_on(course)
         if self._starts(course):
-            return LeastChange(True, (), (), (), self._trials, lacks=self._state.lacks)
+            return self._answer(course)
         # Placement may have led them to other queues than they name.
         self._queues = {it.application: it.queue for it in course.placed}
         self._queues |= {it.application: it.queue for it in course.waits}
@@ -279,15 +288,26 @@ class _Search:
             self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
             self._options += self._found_by(search)
             unsearched += [name] * self._is_cut
+        return self._answer(course, unsearched)
+
+    def _answer(self, course: Course, unsearched: Sequence[str] = ()) -> LeastChange:
+        fits = self._starts(course)
         return LeastChange(
-            fits=False,
-            waits=tuple(it for it in course.waits if (it.application, it.key) in self._asks),
-            refused=tuple(_reasons(course)),
+            fits=fits,
+            waits=tuple(
+                it for it in course.waits if not fits and (it.application, it.key) in self._asks
+            ),
+            refused=() if fits else tuple(_reasons(course)),
             options=tuple(self._options),
             trials=self._trials,
             unsearched=tuple(unsearched),
+            revisions=self._state.revisions,
+            at_ns=self._state.at_ns,
+            assumptions=(
+                *self._failures, *assumptions(self._state, self._assumed), *self._notes
+            ),
             lacks=self._state.lacks,
-        )
+        )  # fmt: skip
 
     def _found_by(self, search: "_Searching") -> list[Option]:
         """Return what helps if it is made first; if nothing does, what helps in one moment."""
@@ -352,7 +372,15 @@ class _Search:
             self._is_cut = True
             return None
         self._is_cut |= course.is_cut
-        return course if self._starts(course) else None
+        if not self._starts(course):
+            return None
+        self._rest_on(course)
+        return course
+
+    def _rest_on(self, course: Course) -> None:
+        """Note what a run assumed that says what stands in the answer."""
+        self._assumed |= Counter(course.assumed)
+        self._failures |= dict.fromkeys(course.failures)
 
     def _starts(self, course: Course) -> bool:
         placed = Counter((it.application, it.key) for it in course.placed)

@@ -8,17 +8,16 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
 from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
-from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
-from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.queries import ExplainRequested
@@ -30,13 +29,12 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, AskSpec, Beneficiary
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.dump import snapshot
-from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out
-from yunikorn_actors.what_if.core_state import Work, context_of, work_of
+from yunikorn_actors.what_if.core_state import Work, context_of, loop_of, work_of
 
 QUIET_NS: Final = HOUR
 """Without an end that is named, a run ends when nothing has happened for so long."""
@@ -54,10 +52,20 @@ _T: Final = si.TerminationType
 _ALWAYS: Final = frozenset({"update_allocation", "update_application", "update_node"})
 
 
-class Manager(StandIn):
-    """A resource manager that takes what it gets, confirms at once, and whose work ends."""
+class World(Protocol):
+    """What a simulated resource manager acts for."""
 
-    def __init__(self, rm_id: str, capabilities: Capabilities, run: "Run") -> None:
+    def receive(self, rm_id: str, response: si.AllocationResponse) -> None: ...
+
+    def refuse(self, what: str, name: str, reason: str) -> None: ...
+
+    def fits(self, key: str, node: str) -> str | None: ...
+
+
+class Manager(StandIn):
+    """A resource manager that has others take what it gets, and answer what it is asked."""
+
+    def __init__(self, rm_id: str, capabilities: Capabilities, run: World) -> None:
         self.rm_id = rm_id
         self._run = run
         self._capabilities = capabilities
@@ -66,6 +74,10 @@ class Manager(StandIn):
         return method in _ALWAYS or self._capabilities.has(method)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
+        rejected: tuple[Any, ...] = (*response.rejected, *response.rejected_allocations)
+        for refused in rejected:
+            name = f"{refused.application_id}/{refused.allocation_key}"
+            self._run.refuse("ask", name, refused.reason)
         self._run.receive(self.rm_id, response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
@@ -88,6 +100,8 @@ class Manager(StandIn):
 
 
 class Run:
+    """Has what resource managers get confirmed at once, and their work end."""
+
     def __init__(
         self,
         simulator: Simulator,
@@ -138,8 +152,7 @@ class Run:
         """The queue and user of each application, by its partition and id."""
         self.counts: Counter[str] = Counter()
         """How often something was assumed."""
-        self.failed: dict[str, None] = {}
-        """Policies of one's own that failed, in words."""
+        self._failures: dict[str, None] = {}
         simulator.checkers.add(self)
 
     # -- the run
@@ -170,9 +183,8 @@ class Run:
         # All requests of one moment are taken before the core decides, however many they are.
         for registration in self._simulator.managers.registered.values():
             registration.backlog.close()
-        for name, state in self._states():
-            for app in state.applications.values():
-                self._owners[name, app.id] = app.queue.path, app.spec.user
+        for name, app in self._apps():
+            self._owners[name, app.id] = app.queue.path, app.spec.user
         at_work = self._asked_back if is_moment else None
         for name, app, allocation in work_of(self._simulator) if at_work is None else at_work:
             self._take_on(name, app, allocation)
@@ -220,12 +232,8 @@ class Run:
     def _may_matter(self, due_ns: int) -> bool:
         """Whether a timer of the core is to be waited for where nothing else is."""
         return bool(self._ends or self._changes) or (
-            due_ns - self._latest_ns <= QUIET_NS and any(it.pending for it in self._apps())
+            due_ns - self._latest_ns <= QUIET_NS and any(it.pending for _, it in self._apps())
         )
-
-    def _apps(self) -> Iterator[Application]:
-        for _, state in self._states():
-            yield from state.applications.values()
 
     def _pass_to(self, now_ns: int) -> None:
         simulator = self._simulator
@@ -285,7 +293,7 @@ class Run:
                     self._owners[message.partition, spec.application_id] = queue, spec.user
                 case f.PolicyFailed(queue=queue, policy=policy, failure=failure, is_slow=False):
                     where = f" of {queue}" if queue else ""
-                    self.failed[
+                    self._failures[
                         f"policy {policy}{where} failed: {failure}; what is built in decides there"
                     ] = None
                 case f.AllocationReleased(given_back=None, uuid=uuid, node_id=node):
@@ -304,10 +312,6 @@ class Run:
     def receive(self, rm_id: str, response: si.AllocationResponse) -> None:
         """Take an answer of the core as the resource manager does."""
         self._latest_ns = self._simulator.now_ns
-        for ask in response.rejected:
-            self.refuse("ask", f"{ask.application_id}/{ask.allocation_key}", ask.reason)
-        for item in response.rejected_allocations:
-            self.refuse("ask", f"{item.application_id}/{item.allocation_key}", item.reason)
         for ended in response.released:
             self._released(partition_name(rm_id, ended.partition_name), ended)
         for new in response.new:
@@ -362,7 +366,7 @@ class Run:
             Ended(
                 application=application, key=key, queue=queue, user=user, node=node,
                 at_s=self._seconds, why=_T(why).name, message=message,
-                beneficiary="" if whom is None else _named(whom),
+                beneficiary=_named(whom),
             )
         )  # fmt: skip
 
@@ -408,7 +412,7 @@ class Run:
         asks = tuple(_member(name, spec, count) for spec, count in groups.values())
         if asks:
             self.counts["members"] += sum(it.max_allocations for it in asks)
-            request = si.AllocationRequest(rm_id=self._rm_of(name), asks=asks)
+            request = si.AllocationRequest(rm_id=self._partitions[name].rm_id, asks=asks)
             self._simulator.update_allocation(request)
 
     # -- what ends
@@ -421,7 +425,7 @@ class Run:
 
     def _release(self, name: str, allocation: Allocation, why: int) -> None:
         """Give it back; a resource manager that is away says nothing, and what it has stays."""
-        rm_id = self._rm_of(name)
+        rm_id = self._partitions[name].rm_id
         if not self._simulator.managers.is_registered(rm_id):
             self.counts["away"] += 1
             return
@@ -442,17 +446,13 @@ class Run:
         return (self._simulator.now_ns - self._begin_ns) / SECOND
 
     @property
-    def _context(self) -> Context:
-        return context_of(self._simulator)
+    def _partitions(self) -> Mapping[str, PartitionContext]:
+        return context_of(self._simulator).partitions
 
-    def _states(self) -> Iterator[tuple[str, PartitionState]]:
-        return ((name, it.state) for name, it in self._context.partitions.items())
-
-    def _state(self, name: str) -> PartitionState:
-        return self._context.partitions[name].state
-
-    def _rm_of(self, name: str) -> str:
-        return self._context.partitions[name].rm_id
+    def _apps(self) -> Iterator[tuple[str, Application]]:
+        for name, partition in self._partitions.items():
+            for app in partition.state.applications.values():
+                yield name, app
 
     def _find(self, name: str, application: str, uuid: str) -> Allocation | None:
         app = self._application(name, application)
@@ -467,15 +467,8 @@ class Run:
 
     def _application(self, name: str, application: str) -> Application | None:
         """Return it, if it is there: a change may have removed its partition."""
-        partition = self._context.partitions.get(name)
+        partition = self._partitions.get(name)
         return None if partition is None else partition.state.applications.get(application)
-
-    def _loops(self) -> Iterator[tuple[str, PlanningLoop]]:
-        for name, partition in self._context.partitions.items():
-            scheduler = self._simulator.machines.get(partition.planning or "")
-            loop = scheduler.loop if isinstance(scheduler, Scheduler) else partition.loop
-            if loop is not None:
-                yield name, loop
 
     def _look(self, *, is_last: bool = False) -> None:
         """Note what is waited for, where that has changed."""
@@ -486,7 +479,10 @@ class Run:
         waiting: set[AskName] = set()
         explained: list[Why] = []
         is_whole = True
-        for name, loop in self._loops():
+        for name, partition in self._partitions.items():
+            loop = loop_of(self._simulator.machines, partition)
+            if loop is None:
+                continue
             question = _question(name, waiting=WaitingQuestion(sums=True))
             counted = loop.explain(question, self._simulator.now_ns).counted
             for one in () if counted is None else counted.sums:
@@ -511,7 +507,7 @@ class Run:
     def _waiting_asks(self, name: str) -> dict[AskName, AskSpec]:
         return {
             (app.id, ask.spec.key): ask.spec
-            for app in self._state(name).applications.values()
+            for app in self._partitions[name].state.applications.values()
             if app.swaps or any(app.pending.values())
             for ask in app.asks.values()
             if ask.remaining or ask.parked
@@ -521,7 +517,7 @@ class Run:
         """Whether all that waits may be explained: each size of it looks at every node."""
         if self._others_left > 0:
             sizes = {frozenset(it.resource.items()) for it in asks.values()}
-            self._others_left -= len(sizes) * len(self._state(name).nodes) + len(asks)
+            self._others_left -= len(sizes) * len(self._partitions[name].state.nodes) + len(asks)
             if self._others_left <= 0:
                 self.counts["unexplained"] = round(self._seconds)
         return self._others_left > 0
@@ -530,7 +526,7 @@ class Run:
         self, name: str, loop: PlanningLoop, known: Collection[AskName] = ()
     ) -> Iterator[Why]:
         """Explain each ask of the changes by itself."""
-        applications = self._state(name).applications
+        applications = self._partitions[name].state.applications
         for application, key in self._watched:
             if application in applications and (application, key) not in known:
                 asked = _question(name, application, key)
@@ -550,7 +546,13 @@ class Run:
         for name, why in current.items():
             known = self._waits.get(name)
             from_s = self._seconds if known is None else known[1].from_s
-            self._waits[name] = _identity(why), _wait_of(why, from_s)
+            self._waits[name] = (
+                _identity(why),
+                Wait(
+                    application=why.application_id, key=why.key, queue=why.queue, from_s=from_s,
+                    until_s=None, cause=why.decisive.cause.value, text=why.reason,
+                ),
+            )  # fmt: skip
 
     def _course(self, *, is_cut: bool, digest: bool) -> Course:
         self._look(is_last=True)
@@ -563,6 +565,8 @@ class Run:
             until_s=self._seconds,
             is_cut=is_cut,
             digest=digest_of(self._simulator) if digest else "",
+            assumed=dict(self.counts),
+            failures=tuple(self._failures),
         )
 
 
@@ -592,25 +596,15 @@ def _question(
     )  # fmt: skip
 
 
-def _wait_of(why: Why, at_s: float) -> Wait:
-    return Wait(
-        application=why.application_id,
-        key=why.key,
-        queue=why.queue,
-        from_s=at_s,
-        until_s=None,
-        cause=why.decisive.cause.value,
-        text=why.reason,
-    )
-
-
 def _identity(why: Why) -> object:
     """What tells it from others: a queue, limit or node, and how much that has in all."""
     it = why.decisive
     return it.cause, it.where, it.never, it.maximum
 
 
-def _named(whom: Beneficiary) -> str:
+def _named(whom: Beneficiary | None) -> str:
+    if whom is None:
+        return ""
     return f"{whom.application_id}/{whom.key}" if whom.key else whom.rule.value
 
 

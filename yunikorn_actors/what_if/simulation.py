@@ -53,42 +53,43 @@ def simulate(
     - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
-    if until is not None:
-        check_seconds("until", until)
-    if fits is not None:
-        _check_fits(fits, state)
+    _check_given(until, fits, state)
     ordered = in_order(changes)
     notes: list[str] = []
     if is_checked:
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
-    begun = _beginning(state, origin, groups, policies)
-    if beside is not None or ready is not None:
-        begun = partial(_itself, begun() if ready is None else ready())
-    ran = partial(_ran, state, begun, fits, awaited, is_over)
+    begin: Callable[[], Copy | Twin] = ready or _beginning(state, origin, groups, policies)
+    if ready is not None or beside is not None:
+        # Who runs it a second time does so in another process.
+        begin = partial(_itself, begin())
 
-    def done(last_ns: int) -> Course:
-        return ran([]).go(last_ns, digest=digest)
+    def ran(made: list[Change], until_ns: int | None) -> Course:
+        run = _begun(state, begin(), made, fits=fits, awaited=awaited, is_over=is_over)
+        return run.go(until_ns, digest=digest)
 
     compares = compare and bool(ordered)
-    unchanged = done if beside is None or not compares else beside(done)
-    until_ns = None if until is None else state.at_ns + round(until * SECOND)
-    run = ran(ordered)
-    course = run.go(until_ns, digest=digest)
-    last_ns = state.at_ns + round(course.until_s * SECOND)
-    without = unchanged(last_ns) if compares else None
+    unchanged: Callable[[int], Course] = partial(ran, [])
+    if compares and beside is not None:
+        unchanged = beside(unchanged)
+    course = ran(ordered, None if until is None else state.at_ns + round(until * SECOND))
+    without = unchanged(state.at_ns + round(course.until_s * SECOND)) if compares else None
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,
         course=course,
         without=without,
         differences=() if without is None else differences_of(course, without),
-        assumptions=(*run.failed, *_assumptions(state, run.counts), *notes),
+        assumptions=(*course.failures, *assumptions(state, course.assumed), *notes),
         lacks=state.lacks,
     )
 
 
-def _check_fits(fits: object, state: CoreState) -> None:
-    """Refuse a function that nobody would ask."""
+def _check_given(until: object, fits: object, state: CoreState) -> None:
+    """Refuse what is no time, and a function that nobody would ask."""
+    if until is not None:
+        check_seconds("until", until)
+    if fits is None:
+        return
     if not callable(fits):
         raise InvalidRequest(f"fits: must be a function of a key and a node, not {fits!r:.80}")
     if not any(it.registration.capabilities.has_predicates for it in state.registered.managers):
@@ -102,19 +103,16 @@ def _itself(ready: Copy | Twin) -> Copy | Twin:
     return ready
 
 
-def _ran(
+def _begun(
     state: CoreState,
-    begun: Callable[[], Copy | Twin],
-    fits: Fits | None,
-    awaited: Mapping[AskName, int] | None,
-    is_over: Callable[[], bool] | None,
+    copy: Copy | Twin,
     changes: list[Change],
+    **bounds: Any,  # noqa: ANN401 - of a run
 ) -> Run:
-    """Begin once more, with resource managers that make these changes."""
-    copy = begun()
+    """Begin a run in a copy, with resource managers that make these changes."""
     run = Run(
-        copy, changes, fits=fits, watched=_asked(changes), awaited=awaited, is_over=is_over,
-        asked_back=copy.asked_back, let_decide=copy.let_decide,
+        copy, changes, watched=_asked(changes), asked_back=copy.asked_back,
+        let_decide=copy.let_decide, **bounds,
     )  # fmt: skip
     for known in state.registered.managers:
         if not any(_is_away(state.images[name]) for name in known.epochs):
@@ -161,11 +159,11 @@ _WORDS: Final = {
 }
 
 
-def _assumptions(state: CoreState, counts: Mapping[str, Any]) -> Iterator[str]:
+def assumptions(state: CoreState, assumed: Mapping[str, int]) -> Iterator[str]:
     """Say what the answer rests on beside the state."""
     for name, words in _WORDS.items():
-        if name in counts:
-            yield words.format(counts[name])
+        if name in assumed:
+            yield words.format(assumed[name])
     for name, image in state.images.items():
         if _is_away(image):
             yield f"the resource manager of {name} stays away"

@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 def lines_of(answer: Answer) -> Iterator[str]:
     """Yield the answer, line by line."""
     course = answer.course
-    yield _head(answer)
+    yield f"{_head(answer)}, {duration(course.until_s)} ahead"
     yield from _section("starts", course.placed, _placed)
     alike = [[*some] for _, some in groupby(_last(course), _same)]
     yield from _section("waits", alike, _waits)
@@ -46,12 +46,12 @@ def lines_of(answer: Answer) -> Iterator[str]:
 
 def differing_lines(answer: Answer) -> Iterator[str]:
     """Yield what fares otherwise, and what that rests on."""
-    yield _head(answer)
+    yield f"{_head(answer)}, {duration(answer.course.until_s)} ahead"
     yield from difference_lines(answer.differences)
     yield from basis_lines(answer)
 
 
-def basis_lines(answer: Answer) -> Iterator[str]:
+def basis_lines(answer: Answer | LeastChange) -> Iterator[str]:
     """Yield what it rests on, and what is not known."""
     yield from _section("assumed", answer.assumptions, str)
     yield from _section("not known from this state", answer.lacks, str)
@@ -65,10 +65,9 @@ def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
     yield from _section("in sum", shares_of(differences), _share)
 
 
-def _head(answer: Answer) -> str:
+def _head(answer: Answer | LeastChange) -> str:
     names = ", ".join(f"{name} revision {it}" for name, it in answer.revisions.items())
-    ahead = duration(answer.course.until_s)
-    return f"as of {names or 'an empty core'} ({moment(answer.at_ns, digits=0)}), {ahead} ahead"
+    return f"as of {names or 'an empty core'} ({moment(answer.at_ns, digits=0)})"
 
 
 def _section(head: str, found: Iterable[_T], line: Callable[[_T], str]) -> Iterator[str]:
@@ -154,12 +153,14 @@ def since_begin(at_s: float) -> str:
 
 
 def fit_lines(found: LeastChange) -> Iterator[str]:
-    """Yield what would let it start, line by line."""
-    yield from _fit_lines(found)
-    yield from _section("not known from this state", found.lacks, str)
+    """Yield what would let it start, and what that rests on, line by line."""
+    yield _head(found)
+    yield from way_lines(found)
+    yield from basis_lines(found)
 
 
-def _fit_lines(found: LeastChange) -> Iterator[str]:
+def way_lines(found: LeastChange) -> Iterator[str]:
+    """Yield what would let it start."""
     if found.fits:
         yield "it starts without any change"
         return

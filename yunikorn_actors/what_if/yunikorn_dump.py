@@ -26,7 +26,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.messages.rm_events import RMHeldBack
+from yunikorn_actors.messages.rm_events import Capabilities, RMHeldBack
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values import tags
@@ -41,6 +41,7 @@ from yunikorn_actors.what_if.dump_parts import (
     left_states,
     whole,
 )
+from yunikorn_actors.what_if.run import Manager
 
 Row = Mapping[str, Any]
 _LACKS: Final = (
@@ -81,23 +82,20 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - of a dump
     return {name: _without_nulls(it) for name, it in value.items() if it is not None}
 
 
-class _Collected(si.ResourceManagerCallback):
+class _Collected:
     """Keeps what the core does not take of the dump."""
 
     def __init__(self) -> None:
         self.refused: list[str] = []
 
-    def update_allocation(self, response: si.AllocationResponse) -> None:
-        for ask in response.rejected:
-            self.refused.append(f"{ask.application_id}/{ask.allocation_key}: {ask.reason}")
-        for item in response.rejected_allocations:
-            self.refused.append(f"{item.application_id}/{item.allocation_key}: {item.reason}")
+    def receive(self, rm_id: str, response: si.AllocationResponse) -> None:
+        """Do nothing: what runs was reported."""
 
-    def update_application(self, response: si.ApplicationResponse) -> None:
-        self.refused.extend(f"{it.application_id}: {it.reason}" for it in response.rejected)
+    def refuse(self, what: str, name: str, reason: str) -> None:  # noqa: ARG002 - names say it
+        self.refused.append(f"{name}: {reason}")
 
-    def update_node(self, response: si.NodeResponse) -> None:
-        self.refused.extend(f"{it.node_id}: {it.reason}" for it in response.rejected)
+    def fits(self, key: str, node: str) -> str | None:
+        """Nobody asks."""
 
 
 class _YunikornDump:
@@ -121,7 +119,8 @@ class _YunikornDump:
         config = self._config()
         open_ = replace(config, partitions=tuple(map(_opened, config.partitions)), checksum="open")
         registered = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=rm_id)
-        simulator.managers.register(registered, collected, open_)
+        manager = Manager(rm_id, Capabilities(), collected)
+        simulator.managers.register(registered, manager, open_)
         held = RMHeldBack(rm_id=rm_id, callback=next(reversed(simulator.callbacks)), held=True)
         simulator._post(CONTEXT, held, "dump")
         new = tuple(self._new_applications())
