@@ -50,6 +50,17 @@ def test_a_gang_and_the_nodes_that_it_needs(dump: str, capsys: pytest.CaptureFix
     assert "  g/what-if-3 on what-if-1 at once (vcore 3)" in out
 
 
+def test_what_has_no_name_does_not_collide(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    one = "queue=root.a,user=bob,cpu=1"
+    shown = ["simulate", "--dump", dump, "-c", QUOTA, "--node", "cpu=8", "--node", "cpu=4"]
+    asks = ["--ask", one, "--ask", one, "--gang", one, "--gang", one]
+    assert main([*shown, *asks, "--json"]) == 0
+    course = json.loads(capsys.readouterr().out)["course"]
+    names = {it["application"] for it in course["placed"]}
+    assert names == {"what-if", "what-if2", "what-if3", "what-if4"}
+    assert course["refused"] == []
+
+
 def test_what_is_refused_is_no_success(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--dump", dump, "--ask", "app=new,queue=root.b,cpu=1"]) == 1
     assert "there is no queue root.b" in capsys.readouterr().out

@@ -38,6 +38,7 @@ REFUSED = {
     "ask: {app: app, key: k}": "ask app/k: it asks for nothing",
     f"{ASK}, count: -1}}": "asks: it names none",
     f"{ASK}, max_allocations: 0}}": "ask app/k: it repeats 0 times",
+    "ask: {app: app, key: '1', resource: {vcore: 1}}": "ask app/1: it runs already, so the core ",
     f"{ASK}, tags: {{yunikorn-actors/runtime: soon}}}}": "'soon' is no number of seconds",
     f"{ASK}, partition: other}}": "partition: 'other' is not there: there is default",
     f"{ASK}, rm: other}}": "rm_id: 'other' is not registered in this state; there is rm-1",

@@ -367,3 +367,16 @@ def test_predicates_that_nobody_would_ask_are_refused() -> None:
         core.simulate(asks("3"), fits=lambda _key, _node: "no")
     with pytest.raises(InvalidRequest, match="fits: must be a function of a key and a node, not 5"):
         core.simulate(asks("3"), fits=5)  # type: ignore[arg-type]
+
+
+@both
+def test_a_manager_that_is_away_makes_no_change(topology: TopologyName) -> None:
+    core = busy(topology)
+    core.resource_manager_lost(RM)
+    core.run_until_idle()
+    assert f"the resource manager of [{RM}]default stays away" in core.simulate(until=0).assumptions
+    for change in (node("n3", 1_000), Reconfigure(queue="root.a", max={"vcore": 8_000})):
+        with pytest.raises(
+            InvalidRequest, match=f"change 1: resource manager {RM}: it is away, so"
+        ):
+            core.simulate(change)

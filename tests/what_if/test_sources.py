@@ -580,6 +580,9 @@ def test_the_place_in_a_dump_where_something_is_wrong() -> None:
         (("nodes",), [{"nodeID": "n1"}], "nodes: 'partitionName' is missing"),
         (("applications", 0), "app", "it must be an object in applications, and is a str"),
         (("nodes", 0, "nodesInfo"), {"n1": {}}, "nodes: .*must be a list: nodesInfo, and is a dict"),
+        (("partitions",), [], "partitions: .* there is none, so nothing is known of a cluster"),
+        (("nodes",), "n1", "json: nodes: .* must be a list: nodes, and is a str"),
+        (("applications",), {}, "json: applications: .* must be a list: applications"),
         (("queues", 0, "children"), [{"queuename": "root.x"}], "queue root.x: 'isManaged' is miss"),
     ],
 )  # fmt: skip
@@ -591,7 +594,7 @@ def test_each_part_of_a_dump_is_called_by_its_own_name(
         part = part[step]
     part[place[-1]] = value
     with pytest.raises(InvalidRequest, match=complaint):
-        state_from_dump(dump)
+        state_from_dump(dump, where="day.json")
 
 
 def test_keys_that_a_newer_yunikorn_writes_are_left_out_and_named() -> None:
@@ -639,6 +642,26 @@ def test_a_dump_says_who_registered_first_and_what_each_is_asked() -> None:
 def test_a_part_that_a_dump_does_not_have_is_named(name: str) -> None:
     assert any(it.startswith(f"{name}: ") for it in state_from_dump(_go(**{name: None})).lacks)
     assert not any(it.startswith(f"{name}: ") for it in state_from_dump(_go()).lacks)
+
+
+def test_what_a_dump_says_and_no_core_can_be_given_is_named() -> None:
+    dump = _go()
+    (node, *_) = dump["nodes"][0]["nodesInfo"]
+    del node["capacity"]
+    dump["partitions"][0]["state"] = "Draining"
+    app = next(it for it in dump["applications"] if it["applicationState"] == "Running")
+    app["allocations"] = [{"allocationKey": "gone"}]
+    below = next(queue for root in dump["queues"] for queue in root["children"] or ())
+    below["status"] = "Draining"
+    lacks = state_from_dump(dump).lacks
+    for line in (
+        f"nodes without a capacity, and what runs there: {node['nodeID']}",
+        f"that these partitions drain: {dump['partitions'][0]['name']}",
+        f"work that an application lists and no node has: {app['applicationID']}/gone",
+        f"limits of queues that drain: {below['queuename']}",
+    ):
+        assert line in lacks
+        assert line not in state_from_dump(_go()).lacks
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from yunikorn_actors.values.tags import TAG_RUNTIME
 
 Step = dict[str, Any]
 NEW: Final = "what-if"
-"""The application, gang or node that is given no name."""
+"""The first application, gang, ask or node that is given no name; others have a number behind."""
 _KINDS: Final = {"cpu": "vcore"}
 _OF_APP: Final = ("queue", "user")
 _NAMES: Final = {
@@ -41,8 +41,11 @@ def _named(name: str, text: str) -> tuple[str, str]:
     return name, text
 
 
-def steps_of(name: str, text: str) -> str:
-    """Write what such an option asks for as steps; raise InvalidRequest for what it cannot mean."""
+def steps_of(name: str, text: str, number: int = 1) -> str:
+    """Write what such an option asks for as steps; raise InvalidRequest for what it cannot mean.
+
+    What has no name is called by the `number` of the option.
+    """
     given: Step = {}
     for word in text.split(","):
         key, is_given, value = (it.strip() for it in word.partition("="))
@@ -60,7 +63,7 @@ def steps_of(name: str, text: str) -> str:
     amounts = {_KINDS.get(key, key): _amount(name, key, it) for key, it in given.items()}
     if not amounts:
         raise _fault(name, "it names no amount", "add one, such as cpu=2 or memory=4Gi")
-    return json.dumps([*_STEPS[name](words, amounts)])
+    return json.dumps([*_STEPS[name](words, amounts, NEW if number == 1 else f"{NEW}{number}")])
 
 
 def _fault(name: str, what: str, remedy: str) -> InvalidRequest:
@@ -94,9 +97,9 @@ def _amount(name: str, key: str, text: str) -> int:
         raise _fault(name, f"{key}: {error}", written) from None
 
 
-def _ask(words: Step, amounts: Step) -> list[Step]:
-    new, app = _application(words, {})
-    ask = {"app": app, "key": words.get("key", NEW), "resource": amounts} | {
+def _ask(words: Step, amounts: Step, name: str) -> list[Step]:
+    new, app = _application(words, {}, name)
+    ask = {"app": app, "key": words.get("key", name), "resource": amounts} | {
         key: words[key] for key in ("count", "priority") if key in words
     }
     if "node" in words:
@@ -104,22 +107,22 @@ def _ask(words: Step, amounts: Step) -> list[Step]:
     return [*new, {"ask": ask | _runtime(words)}]
 
 
-def _gang(words: Step, amounts: Step) -> list[Step]:
+def _gang(words: Step, amounts: Step, name: str) -> list[Step]:
     """Ask for its placeholders, and for the members that take their places."""
     count = words.get("count", 1)
     whole = {kind: count * amount for kind, amount in amounts.items()}
-    new, app = _application({"queue": "", **words}, {"placeholder_ask": whole})
+    new, app = _application({"queue": "", **words}, {"placeholder_ask": whole}, name)
     member = {
-        "app": app, "key": NEW, "resource": amounts, "count": count, "task_group": NEW,
+        "app": app, "key": name, "resource": amounts, "count": count, "task_group": name,
         "priority": words.get("priority", 0), **_runtime(words),
     }  # fmt: skip
-    placeholder = {**member, "key": f"{NEW}-placeholder", "placeholder": True}
+    placeholder = {**member, "key": f"{name}-placeholder", "placeholder": True}
     return [*new, {"ask": placeholder}, {"ask": member}]
 
 
-def _application(words: Step, more: Step) -> tuple[list[Step], str]:
+def _application(words: Step, more: Step, name: str) -> tuple[list[Step], str]:
     """Return the step that adds it: with a queue or a user it is a new one."""
-    app = words.get("app", NEW)
+    app = words.get("app", name)
     own = {key: words[key] for key in _OF_APP if key in words}
     return ([{"add_app": {"id": app} | own | more}] if own or "app" not in words else []), app
 
@@ -128,10 +131,10 @@ def _runtime(words: Step) -> Step:
     return {"tags": {TAG_RUNTIME: words["runtime"]}} if "runtime" in words else {}
 
 
-def _node(words: Step, amounts: Step) -> list[Step]:
-    return [{"create_node": {"id": NEW, "capacity": amounts} | words}]
+def _node(words: Step, amounts: Step, name: str) -> list[Step]:
+    return [{"create_node": {"id": name, "capacity": amounts} | words}]
 
 
-_STEPS: Final[dict[str, Callable[[Step, Step], list[Step]]]] = {
+_STEPS: Final[dict[str, Callable[[Step, Step, str], list[Step]]]] = {
     "ask": _ask, "gang": _gang, "node": _node,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -207,7 +208,12 @@ def _steps(options: argparse.Namespace) -> list[tuple[str, str]]:
     if options.file is not None:
         texts.append((name_of(options.file), _read(options.file)))
     texts += [("--change", it) for it in _together(options.change)]
-    return texts + [(f"--{name}", steps_of(name, text)) for name, text in options.short]
+    of_kind: Counter[bool] = Counter()
+    for name, text in options.short:
+        # An ask and a gang may not have one name, an ask and a node may.
+        of_kind[name == "node"] += 1
+        texts.append((f"--{name}", steps_of(name, text, of_kind[name == "node"])))
+    return texts
 
 
 def _together(changes: list[str]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from itertools import groupby, islice
 from typing import Any, Final
 
-from msgspec import ValidationError, convert
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace as with_fields
 
 from yunikorn_actors import si
@@ -110,6 +110,15 @@ class _Part:
     def all_keys(self) -> list[dict[str, None]]:
         return [self.keys(it) for it in ("", *self.apps)]
 
+    def runs(self, ask: si.AllocationAsk) -> bool:
+        """Whether nothing of an ask with this key waits in the state, and as many of it run."""
+        known = self.apps[ask.application_id]["asks"].get(ask.allocation_key)
+        if known is None or ask.allocation_key not in self.keys(ask.application_id):
+            return False
+        # It may be as it is, and not as plain values.
+        it = to_builtins(known)
+        return not (it["remaining"] or it["parked"]) and ask.max_allocations <= it["taken"]
+
     def remove(self, app: str) -> None:
         del self.apps[app]
         self._keys[app] = {}
@@ -139,6 +148,12 @@ class _Check:
 
     def ready(self, change: Change) -> Change:
         request = named(change.request, self._state.registered.managers)
+        if self._state.is_away(self._managers[request.rm_id]):
+            raise _fault(
+                f"resource manager {request.rm_id}",
+                "it is away, so it makes no change",
+                "leave the changes out, or ask once it is back",
+            )
         change = replace(change, request=request)
         if not isinstance(request, Reconfigure):
             si.check_form(request, type(request))
@@ -194,7 +209,7 @@ class _Check:
 
     # -- asks, allocations, releases
 
-    def allocations(self, _: Change, request: si.AllocationRequest) -> None:
+    def allocations(self, change: Change, request: si.AllocationRequest) -> None:
         releases = request.releases or si.AllocationReleasesRequest()
         ended: tuple[_Release, ...] = (
             *releases.allocations_to_release,
@@ -206,6 +221,9 @@ class _Check:
             what = f"ask {ask.application_id}/{ask.allocation_key}"
             _known(what, ask.application_id, part.apps, "its application")
             _check_ask(what, ask)
+            if not change.after_s and part.runs(ask):
+                problem = "it runs already, so the core would take no notice of it"
+                raise _fault(what, problem, "give it another key, or release it before")
             part.keys(ask.application_id)[ask.allocation_key] = None
         for it in request.allocations:
             part = self._part(request.rm_id, it.partition_name)

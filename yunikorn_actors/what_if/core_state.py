@@ -77,6 +77,11 @@ class CoreState(Struct, frozen=True, kw_only=True):
         """The revision of each partition."""
         return {name: image["revision"] for name, image in self.images.items()}
 
+    def is_away(self, manager: KnownManager) -> bool:
+        """Whether a resource manager was lost, and has not come back."""
+        images = (self.images[name] for name in manager.epochs)
+        return any(it["held"] and not it["behind"] for it in images)
+
     def config_of(self, group: str) -> SchedulerConfig:
         """Return the configuration that holds for a policy group."""
         return self.registered.brought.get(group) or self.registered.admin or parse_config("")

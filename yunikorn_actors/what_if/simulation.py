@@ -8,7 +8,6 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
-from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
@@ -115,7 +114,7 @@ def _begun(
         let_decide=copy.let_decide, **bounds,
     )  # fmt: skip
     for known in state.registered.managers:
-        if not any(_is_away(state.images[name]) for name in known.epochs):
+        if not state.is_away(known):
             rm = known.registration
             copy.go_on_with(known, Manager(rm.rm_id, rm.capabilities, run))
     copy.settle()
@@ -140,10 +139,6 @@ def _asked(changes: list[Change]) -> list[tuple[str, str]]:
     return [(ask.application_id, ask.allocation_key) for ask in asks]
 
 
-def _is_away(image: Image) -> bool:
-    return bool(image["held"]) and not image["behind"]
-
-
 _WORDS: Final = {
     "declared": "{} run times are as declared",
     "undeclared": "{} allocations declare no run time: they do not end",
@@ -164,10 +159,11 @@ def assumptions(state: CoreState, assumed: Mapping[str, int]) -> Iterator[str]:
     for name, words in _WORDS.items():
         if name in assumed:
             yield words.format(assumed[name])
-    for name, image in state.images.items():
-        if _is_away(image):
-            yield f"the resource manager of {name} stays away"
-        elif image["behind"]:
-            yield f"the resource manager of {name} takes its messages again at once"
+    for known in state.registered.managers:
+        for name in known.epochs:
+            if state.is_away(known):
+                yield f"the resource manager of {name} stays away"
+            elif state.images[name]["behind"]:
+                yield f"the resource manager of {name} takes its messages again at once"
     yield "requests arrive in the order that is given, and no others come"
     yield "the resource manager confirms what is asked back at once"

@@ -106,9 +106,13 @@ class _YunikornDump:
         self._at_ns = whole("timestamp", self._dump["timestamp"])
         path.at("partitions", "")
         clusters = [(it["clusterId"], it["name"]) for it in _rows(self._dump, "partitions")]
+        if not clusters:
+            raise ValueError("there is none, so nothing is known of a cluster")
         self._rm_id = clusters[0][0]
         self._partitions = {name for rm_id, name in clusters if rm_id == self._rm_id}
         self._others = sorted({rm_id for rm_id, _ in clusters} - {self._rm_id})
+        self._draining: set[str] = set()
+        """Queues that are no more in the configuration."""
         self._left_out: set[str] = set()
         """Keys of the configuration that this version does not know."""
         self._applications = self._active()
@@ -149,6 +153,35 @@ class _YunikornDump:
         yield from (f"{name}: {it}" for name, it in _MISSING.items() if name not in self._dump)
         states = {it["applicationID"]: it["applicationState"] for it in self._applications}
         yield from left_states(states)
+        for what, those in self._unreadable().items():
+            if those:
+                yield f"{what}: {', '.join(sorted(those))}"
+
+    def _unreadable(self) -> dict[str, set[str]]:
+        """Name what the dump says, and a core that begins cannot be given."""
+        at_nodes = {
+            (it["applicationId"], it["allocationKey"])
+            for _, node in self._nodes
+            for it in _rows(node, "allocations")
+        }
+        listed = {
+            (app["applicationID"], it["allocationKey"])
+            for app in self._applications
+            for it in _rows(app, "allocations")
+        }
+        parts = _rows(self._dump, "partitions")
+        return {
+            "nodes without a capacity, and what runs there": {
+                node["nodeID"] for _, node in self._nodes if not node.get("capacity")
+            },
+            "work that an application lists and no node has": {
+                "/".join(it) for it in listed - at_nodes
+            },
+            "that these partitions drain": {
+                it["name"] for it in parts if it.get("state") == "Draining"
+            },
+            "limits of queues that drain": self._draining,
+        }
 
     # -- what is reported
 
@@ -172,6 +205,7 @@ class _YunikornDump:
 
     def _active(self) -> list[Row]:
         active: list[Row] = []
+        self._path.at("applications", "")
         for number, it in enumerate(_rows(self._dump, "applications"), 1):
             self._path.at("application", f"{number} of the list")
             self._path.at("application", it["applicationID"])
@@ -201,6 +235,7 @@ class _YunikornDump:
             )
 
     def _all_nodes(self) -> Iterator[tuple[str, Row]]:
+        self._path.at("nodes", "")
         for part in _rows(self._dump, "nodes"):
             self._path.at("nodes", "")
             name = short_partition_name(part["partitionName"])
@@ -324,6 +359,8 @@ class _YunikornDump:
         """Yield what the configuration does not say: of queues that are not, or no more, in it."""
         for below in _rows(queue, "children"):
             self._path.at("queue", below.get("queuename", ""))
+            if below["isManaged"] and below["status"] == QueueState.DRAINING:
+                self._draining.add(below["queuename"])
             if not below["isManaged"] or below["status"] == QueueState.DRAINING:
                 spec = QueueSpec(
                     leaf=below["isLeaf"],
