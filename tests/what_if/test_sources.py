@@ -651,8 +651,8 @@ def test_what_a_dump_says_and_no_core_can_be_given_is_named() -> None:
     dump["partitions"][0]["state"] = "Draining"
     app = next(it for it in dump["applications"] if it["applicationState"] == "Running")
     app["allocations"] = [{"allocationKey": "gone"}]
-    below = next(queue for root in dump["queues"] for queue in root["children"] or ())
-    below["status"] = "Draining"
+    below = {"queuename": "root.old", "isLeaf": True, "isManaged": True, "status": "Draining"}
+    dump["queues"][0]["children"] = [below]
     lacks = state_from_dump(dump).lacks
     for line in (
         f"nodes without a capacity, and what runs there: {node['nodeID']}",
