@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,13 +22,11 @@ from yunikorn_actors.config.policy_names import ANY_NAMES, PolicyNames
 from yunikorn_actors.errors import InvalidRequest, Refused
 from yunikorn_actors.policies.registry import MissingPolicy
 from yunikorn_actors.recording.plain_text import printable
+from yunikorn_actors.values.close_names import first_few
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.rest.client import Client
     from yunikorn_actors.what_if.answer import Answer
-
-NAMED_MAX: Final = 3
-"""Of the queues that inherit one change so many are named; `--json` names all."""
 
 
 class Mistake(Exception):
@@ -190,7 +188,7 @@ def _values(change: ConfigChange) -> str:
 
 
 def _inherited(changes: Iterable[ConfigChange]) -> Iterator[str]:
-    """Put together what several queues inherit of one change."""
+    """Put together what several queues inherit of one change; `--json` names all of them."""
     queues: dict[tuple[str, str], list[str]] = {}
     for it in changes:
         text = f"{it.what}: {_values(it)}"
@@ -198,6 +196,4 @@ def _inherited(changes: Iterable[ConfigChange]) -> Iterator[str]:
     for partition in dict.fromkeys(partition for partition, _ in queues):
         yield f"inherited in partition {partition}"
         for (_, text), paths in ((key, it) for key, it in queues.items() if key[0] == partition):
-            more = len(paths) - NAMED_MAX
-            named = ", ".join(paths[:NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
-            yield f"  {text}, in {named}"
+            yield f"  {text}, in {first_few(paths)}"

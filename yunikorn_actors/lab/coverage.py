@@ -15,6 +15,7 @@ from yunikorn_actors.lab.features import BATCHES, UNIVERSE, Feature, features_in
 from yunikorn_actors.lab.tapes.tape_names import mailbox_name
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Delivery, is_reply
+from yunikorn_actors.values.close_names import first_few
 
 RUNS_MIN: Final = 50
 """Before so many runs nobody can say that enough were tried."""
@@ -174,5 +175,4 @@ def coverage_lines(coverage: Coverage, never_max: int = 0) -> Iterator[str]:
 def _never(keys: Sequence[str], most: int) -> str:
     if not most or not keys:
         return ""
-    more = f" and {len(keys) - most} more" if len(keys) > most else ""
-    return f"; never {', '.join(keys[:most])}{more}"
+    return f"; never {first_few(keys, most)}"

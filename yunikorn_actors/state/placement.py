@@ -23,6 +23,7 @@ from yunikorn_actors.config.names import (
 from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueState
+from yunikorn_actors.values.close_names import first_few
 from yunikorn_actors.values.tag_lookup import is_forced, tag_of
 from yunikorn_actors.values.tags import APP_TAG_QUEUE_FALLBACK
 
@@ -139,9 +140,7 @@ def _permitted(queue: Queue) -> str:
 
 
 def _few(kind: str, names: list[str]) -> str:
-    more = len(names) - _NAMED_MAX
-    listed = ", ".join(names[:_NAMED_MAX])
-    return f"{kind} {listed}{f' and {more} more' if more > 0 else ''}" if names else ""
+    return f"{kind} {first_few(names, _NAMED_MAX)}" if names else ""
 
 
 def nearest(state: PartitionState, path: str) -> Queue:

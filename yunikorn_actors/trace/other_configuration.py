@@ -466,18 +466,15 @@ class _RecordedRun(Run):
 
     def _must_wait(self, call: _Call, rm_id: str, item: Any) -> bool:  # noqa: ANN401 - of two kinds
         """Whether what it came after in the recording has not come yet."""
-        partition = partition_name(rm_id, item.partition_name)
         if isinstance(item, si.AllocationAsk):
+            partition = partition_name(rm_id, item.partition_name)
+            by_ns = call.at_ns + AT_ONCE_NS
             is_member = bool(item.task_group_name) and not item.placeholder
-            waited = self._recorded.placeholders_waited(
-                partition, item.application_id, call.at_ns + AT_ONCE_NS
-            )
-            return is_member and not waited and self._waits_for_placeholders(partition, item)
-        return self._has_open_work(partition, item.application_id)
-
-    def _waits_for_placeholders(self, partition: str, ask: si.AllocationAsk) -> bool:
-        app = self._application(partition, ask.application_id)
-        return app is not None and app.waiting_placeholders > 0
+            if not is_member or self._recorded.placeholders_waited(
+                partition, item.application_id, by_ns
+            ):
+                return False
+        return self._is_held(rm_id, item)
 
     def _has_open_work(self, partition: str, application: str) -> bool:
         """Whether work of it waits or runs that was done in the recording when it was removed."""
@@ -506,7 +503,8 @@ class _RecordedRun(Run):
     def _is_held(self, rm_id: str, item: Any) -> bool:  # noqa: ANN401 - of two kinds
         partition = partition_name(rm_id, item.partition_name)
         if isinstance(item, si.AllocationAsk):
-            return self._waits_for_placeholders(partition, item)
+            app = self._application(partition, item.application_id)
+            return app is not None and app.waiting_placeholders > 0
         return self._has_open_work(partition, item.application_id)
 
     def _ask_for_members(self, name: str, app: Application) -> None:

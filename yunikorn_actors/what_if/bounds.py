@@ -4,7 +4,7 @@ A bound is of a queue on the path, or of a limit there. Which limit counts for w
 table that the core itself asks: a wildcard does not count for who is named.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -81,32 +81,29 @@ def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
         found = (table.group_among(place.groups) for table in reversed(tables))
         group = next(filter(None, found), "")
     for (queue, level), table in zip(levels, tables, strict=True):
-        most = {} if queue == "root" else level.max or {}
-        yield from _bounds(most, level.max_applications, queue, place.partition)
-        mine = table.for_user(place.user)
+        most = {} if queue == "root" else level.max
+        yield from _bounds(place, queue, most, level.max_applications)
+        mine, ours = table.for_user(place.user), table.for_group(group) if group else None
         if mine is not None:
             user = place.user if place.user in mine.users else WILDCARD
-            yield from _bounds_of(mine, queue, place.partition, user=user)
-        ours = table.for_group(group) if group else None
+            yield from _of_limit(place, queue, mine, user=user)
         if ours is not None:
-            yield from _bounds_of(ours, queue, place.partition, group=group)
+            yield from _of_limit(place, queue, ours, group=group)
 
 
-def _bounds_of(
-    limit: LimitConfig, queue: str, partition: str, *, user: str = "", group: str = ""
+def _of_limit(
+    place: Submission, queue: str, limit: LimitConfig, user: str = "", group: str = ""
 ) -> Iterator[Bound]:
     whose = _whose(limit, user or group)
-    most = limit.max_resources or {}
-    yield from _bounds(most, limit.max_applications, queue, partition, user, group, whose)
+    most, apps = limit.max_resources, limit.max_applications
+    yield from _bounds(place, queue, most, apps, user, group, whose)
 
 
 def _bounds(
-    most: dict[str, int], apps: int, queue: str, partition: str, *owner: str
+    place: Submission, queue: str, most: Mapping[str, int] | None, apps: int, *owner: str
 ) -> Iterator[Bound]:
-    for kind, amount in most.items():
-        yield Bound(queue, kind, amount, partition, *owner)
-    if apps:
-        yield Bound(queue, APPS, apps, partition, *owner)
+    for kind, amount in {**(most or {}), **({APPS: apps} if apps else {})}.items():
+        yield Bound(queue, kind, amount, place.partition, *owner)
 
 
 def _whose(limit: LimitConfig, name: str) -> str:

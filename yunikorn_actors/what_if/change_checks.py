@@ -8,8 +8,7 @@ on the rules of the state, such as an access list, is part of the answer: the co
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Final
 
 from msgspec import ValidationError, convert, to_builtins
@@ -21,6 +20,7 @@ from yunikorn_actors.config.changed import new_faults
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.close_names import there_is
 from yunikorn_actors.values.durations import LONGEST_S
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_FOREIGN, TAG_RUNTIME
@@ -29,9 +29,6 @@ from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, change
 from yunikorn_actors.what_if.core_state import CoreState
 
 _Release = si.AllocationRelease | si.AllocationAskRelease
-_LISTED_MAX: Final = 3
-"""So many names are listed where another was given."""
-_COMPARED_MAX: Final = 1_000
 _A: Final = si.ActionFromRM
 _NEW: Final = (_A.CREATE, _A.CREATE_DRAIN)
 _DRAINED: Final = {_A.DRAIN_NODE: True, _A.DRAIN_TO_SCHEDULABLE: False}
@@ -75,15 +72,6 @@ def _worded(error: ValueError) -> str:
     if not isinstance(error, ConfigError):
         return str(error)
     return f"the configuration cannot be loaded: {error.faults[0]}"
-
-
-def there_is(name: str, known: Collection[str]) -> str:
-    """List what is there, that which looks like the name first."""
-    near = get_close_matches(name, islice(known, _COMPARED_MAX), n=_LISTED_MAX)
-    listed = list(islice(dict.fromkeys([*near, *islice(known, _LISTED_MAX)]), _LISTED_MAX))
-    more = len(known) - len(listed)
-    words = ", ".join(listed) + (f" and {more} more" if more > 0 else "")
-    return f"there is {words}" if words else "there is none"
 
 
 class _Part:

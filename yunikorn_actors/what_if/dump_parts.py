@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from yunikorn_actors.values.close_names import first_few
 from yunikorn_actors.values.resource import Resource
 
 PREEMPTION: Final = (
@@ -11,7 +12,6 @@ PREEMPTION: Final = (
 PREDICATES: Final = "whether resource managers have predicates: none is asked"
 _LEFT: Final = ("Failing", "Resuming")
 """States whose way out no dump says: what is asked back, and when."""
-_NAMED_MAX: Final = 3
 _TIMES: Final = {"submitted_ns", "allocated_ns", "created_ns"}
 
 
@@ -66,6 +66,5 @@ def left_states(states: Mapping[str, str]) -> Iterator[str]:
     for state in _LEFT:
         names = [id_ for id_, it in states.items() if it == state]
         if names:
-            more = f" and {len(names) - _NAMED_MAX} more" if len(names) > _NAMED_MAX else ""
-            listed = ", ".join(names[:_NAMED_MAX])
-            yield f"how far {listed}{more} came while {state}: they go on as if they were not"
+            listed = first_few(names)
+            yield f"how far {listed} came while {state}: they go on as if they were not"

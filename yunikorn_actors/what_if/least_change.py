@@ -34,7 +34,7 @@ from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState
-from yunikorn_actors.what_if.missing_room import Held, MissingRoom, held_by
+from yunikorn_actors.what_if.missing_room import Act, MissingRoom, cost_of, held_by
 from yunikorn_actors.what_if.simulation import Beside, assumptions, simulate
 
 TRIALS_MAX: Final = 2_000
@@ -124,31 +124,12 @@ class _Asked(NamedTuple):
     """The one that it requires; empty where any will do."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Act:
-    """Something that may be done to what is there: work to release, a node to open."""
-
-    kind: str
-    what: str
-    make: Callable[[], Request]
-    """There may be very many, of which few are made."""
-    held: tuple[Held, ...] = ()
-    """What ends with it."""
-    withdrawn: int = 0
-    gang: str = ""
-    """The application whose gang it is a part of."""
-
-    @property
-    def text(self) -> str:
-        return f"{self.what} ({amounts(_size([self]))})" if self.held else self.what
-
-
-_Knob = Bound | str | _Act
+_Knob = Bound | str | Act
 Plan = dict[_Knob, int]
 """How far bounds are lifted, how much of each type a node has, or has more, and what is done."""
 
 
-def _made(acts: Iterable[_Act]) -> list[Request]:
+def _made(acts: Iterable[Act]) -> list[Request]:
     """Make of them one request: nothing is decided before all of it is done."""
     made: dict[tuple[type, str], Any] = {}
     for it in acts:
@@ -166,28 +147,10 @@ def _joined(one: Any, other: Any) -> Any:  # noqa: ANN401 - of two kinds
     return structs.replace(one, releases=si.AllocationReleasesRequest(**both))
 
 
-def _overlap(acts: Collection[_Act]) -> bool:
+def _overlap(acts: Collection[Act]) -> bool:
     """Whether something would end with two of them."""
     uuids = [held.uuid for it in acts for held in it.held]
     return len({*uuids}) < len(uuids)
-
-
-def _size(acts: Iterable[_Act]) -> Resource:
-    total: Resource = {}
-    for it in acts:
-        for held in it.held:
-            charge(total, held.size)
-    return total
-
-
-def _cost(acts: Collection[_Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
-    """Say how many allocations end, how many gangs that hurts, what is withdrawn, and their size.
-
-    Without a member the rest of a gang is of no use.
-    """
-    ended = sum(len(it.held) for it in acts)
-    gangs = {it.gang for it in acts} - {""}
-    return ended, len(gangs), sum(it.withdrawn for it in acts), tuple(sorted(_size(acts).items()))
 
 
 def least_changes(
@@ -393,7 +356,7 @@ class _Search:
         raised = [it.raised(amount) for it, amount in plan.items() if isinstance(it, Bound)]
         size = _of_node(plan)
         node = [self._with_room(size)] if size else []
-        return [*raised, *node, *_made(it for it in plan if isinstance(it, _Act))]
+        return [*raised, *node, *_made(it for it in plan if isinstance(it, Act))]
 
     def _with_room(self, size: Resource) -> si.NodeRequest:
         if (it := self._required) is None:
@@ -430,7 +393,7 @@ class _Search:
 
     def _least(self, plan: Plan) -> Iterator[Option]:
         """Put back bounds that need not be lifted, then bring down the rest one by one."""
-        plan, sizes = dict(plan), [it for it in plan if not isinstance(it, _Act)]
+        plan, sizes = dict(plan), [it for it in plan if not isinstance(it, Act)]
         bounds = [it for it in sizes if isinstance(it, Bound)]
         self._put_back(plan, bounds)
         for name in sizes:
@@ -458,7 +421,7 @@ class _Search:
             "node": [larger or new] if size else [],
         }
         for it in plan:
-            if isinstance(it, _Act):
+            if isinstance(it, Act):
                 parts.setdefault(it.kind, []).append(it.text)
         texts = {
             kind: _WORDS[kind].format(" and ".join(some)) for kind, some in parts.items() if some
@@ -549,7 +512,7 @@ class _Search:
         nodes = [(name, it) for name, image in self._state.images.items() for it in image["nodes"]]
         action = _A.DRAIN_TO_SCHEDULABLE
         yield from self._done(
-            _Act("open", it["node_id"], partial(_node, name, it["node_id"], action))
+            Act("open", it["node_id"], partial(_node, name, it["node_id"], action))
             for name, it in nodes
             if it["drained"]
         )
@@ -559,9 +522,9 @@ class _Search:
         others = (it for it in _apps(self._state) if _id(it[1]) not in self._apps)
         yield from self._done(act for name, app in others for act in _work(name, app))
 
-    def _done(self, acts: Iterable[_Act]) -> Iterator[Option]:
+    def _done(self, acts: Iterable[Act]) -> Iterator[Option]:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
-        ordered = sorted(acts, key=lambda it: _cost([it]))
+        ordered = sorted(acts, key=lambda it: cost_of([it]))
         is_raised = any(it.kind == "raise" for it in self._options)
         lifts: tuple[Plan, ...] = ({},) if is_raised else ({}, *self._lifts())
         for lifted in lifts if ordered else ():
@@ -569,31 +532,31 @@ class _Search:
                 yield from self._least({**lifted, **dict.fromkeys(some, 1)})
                 return
 
-    def _fewest(self, acts: list[_Act], lifted: Plan) -> Sequence[_Act]:
+    def _fewest(self, acts: list[Act], lifted: Plan) -> Sequence[Act]:
         """Return the least set that helps; where they are many, one of which none is needless."""
 
-        def help_(some: Iterable[_Act]) -> bool:
+        def help_(some: Iterable[Act]) -> bool:
             return self._does({**lifted, **dict.fromkeys(some, 1)})
 
         if len(acts) > SETS_MAX and self._wanted.within_s == 0:
             asked = self._asks.values()
             sizes = [it.size for it in asked for _ in range(min(it.repeats, SUMS_MAX))]
-            for likely in filter(help_, self._missing.likely(acts, sizes, lifted, _cost)):
+            for likely in filter(help_, self._missing.likely(acts, sizes, lifted)):
                 return self._needed(likely, lifted)
         acts = acts[:SETS_MAX]
         if lifted and not help_(acts):
             return ()
-        sets: list[tuple[_Act, ...]] = []
+        sets: list[tuple[Act, ...]] = []
         number = 0
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
             sets += (it for it in combinations(acts, number) if not _overlap(it))
-        least = next(filter(help_, sorted(sets, key=_cost)), ())
+        least = next(filter(help_, sorted(sets, key=cost_of)), ())
         if least or number == len(acts) or not help_(acts):
             return least
         return self._needed(acts, lifted)
 
-    def _needed(self, acts: Sequence[_Act], lifted: Plan) -> list[_Act]:
+    def _needed(self, acts: Sequence[Act], lifted: Plan) -> list[Act]:
         """Leave out each that need not be."""
         plan: Plan = {**lifted, **dict.fromkeys(acts, 1)}
         self._put_back(plan, reversed(acts))
@@ -683,18 +646,18 @@ def _config(state: CoreState, partition: str) -> SchedulerConfig:
     return state.config_of("" if known is None else known.registration.policy_group)
 
 
-def _work(partition: str, app: Mapping[str, Any]) -> Iterator[_Act]:
+def _work(partition: str, app: Mapping[str, Any]) -> Iterator[Act]:
     """Yield what could be released of an application: an allocation, an ask or all of it."""
     id_, waits = _id(app), {key: it["remaining"] for key, it in app["asks"].items()}
     of_ask: defaultdict[str, list[Any]] = defaultdict(list)
     for it in app["allocations"].values():
         of_ask[it["spec"]["key"]].append(it)
 
-    def released(what: str, some: list[Any], withdrawn: int, key: str = "", uuid: str = "") -> _Act:
+    def released(what: str, some: list[Any], withdrawn: int, key: str = "", uuid: str = "") -> Act:
         gang = id_ if any(it["spec"].get("task_group") for it in some) else ""
         held = tuple(held_by(partition, app, it) for it in some)
         make = partial(_release, partition, id_, key, uuid)
-        return _Act("release", what, make, held, withdrawn, gang)
+        return Act("release", what, make, held, withdrawn, gang)
 
     for key, some in of_ask.items():
         waiting = waits.get(key, 0)

@@ -5,13 +5,16 @@ work that it proposes is tried before anything is said of it.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from yunikorn_actors.state.snapshot import Image
+from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge, discharge
 from yunikorn_actors.what_if.bounds import APPS, Bound
+from yunikorn_actors.what_if.changes import Request
 
 _PROPOSED_MAX = 20
 
@@ -28,14 +31,41 @@ class Held(NamedTuple):
     uuid: str
 
 
-class Act(Protocol):
-    """Something that ends allocations."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Act:
+    """Something that may be done to what is there: work to release, a node to open."""
+
+    kind: str
+    what: str
+    make: Callable[[], Request]
+    """There may be very many, of which few are made."""
+    held: tuple[Held, ...] = ()
+    """What ends with it."""
+    withdrawn: int = 0
+    gang: str = ""
+    """The application whose gang it is a part of."""
 
     @property
-    def held(self) -> tuple[Held, ...]: ...
+    def text(self) -> str:
+        return f"{self.what} ({amounts(_size([self]))})" if self.held else self.what
 
 
-A = TypeVar("A", bound=Act)
+def _size(acts: Iterable[Act]) -> Resource:
+    total: Resource = {}
+    for it in acts:
+        for held in it.held:
+            charge(total, held.size)
+    return total
+
+
+def cost_of(acts: Collection[Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
+    """Say how many allocations end, how many gangs that hurts, what is withdrawn, and their size.
+
+    Without a member the rest of a gang is of no use.
+    """
+    ended = sum(len(it.held) for it in acts)
+    gangs = {it.gang for it in acts} - {""}
+    return ended, len(gangs), sum(it.withdrawn for it in acts), tuple(sorted(_size(acts).items()))
 
 
 def held_by(
@@ -78,12 +108,8 @@ class MissingRoom:
         )
 
     def likely(
-        self,
-        acts: Sequence[A],
-        sizes: Sequence[Resource],
-        lifted: Container[object],
-        cost: Callable[[Sequence[A]], Any],
-    ) -> list[list[A]]:
+        self, acts: Sequence[Act], sizes: Sequence[Resource], lifted: Container[object]
+    ) -> list[list[Act]]:
         """Return sets after which all sizes have room, the least cost first.
 
         `acts` are in the order of their cost. The bounds that are lifted are in nobody's way.
@@ -93,21 +119,21 @@ class MissingRoom:
             for it, used in self.used.items()
         }
         missing = {it: most for it, most in missing.items() if most > 0 and it not in lifted}
-        by_node: defaultdict[tuple[str, str], list[A]] = defaultdict(list)
+        by_node: defaultdict[tuple[str, str], list[Act]] = defaultdict(list)
         for it in acts:
             if len(it.held) == 1:
                 by_node[it.held[0].node].append(it)
         for some in by_node.values():
             # First what is in the way twice.
             some.sort(key=lambda it: -sum(self._concerns(bound, it.held[0]) for bound in missing))
-        free, chosen, found = dict(self._free), list[A](), list[list[A]]([[]])
+        free, chosen, found = dict(self._free), list[Act](), list[list[Act]]([[]])
         for size in sizes:
             ways = [
                 (some, left, name)
                 for name, room in free.items()
                 for some, left in _emptied(size, room, by_node[name])
             ]
-            ways.sort(key=lambda it: cost(it[0]))
+            ways.sort(key=lambda it: cost_of(it[0]))
             found = [[*chosen, *some] for some, _, _ in ways[:_PROPOSED_MAX]]
             for some, left, name in ways[:1]:
                 chosen, free[name] = [*chosen, *some], left
@@ -115,9 +141,9 @@ class MissingRoom:
         for some in found:
             for bound, most in missing.items():
                 self._fill(some, acts, bound, most)
-        return sorted(found, key=cost)
+        return sorted(found, key=cost_of)
 
-    def _fill(self, some: list[A], acts: Iterable[A], bound: Bound, missing: int) -> None:
+    def _fill(self, some: list[Act], acts: Iterable[Act], bound: Bound, missing: int) -> None:
         """Add what is still missing under a bound, wherever it is."""
         known: set[int] = set()
         for it in chain(tuple(some), acts):
@@ -134,10 +160,10 @@ class MissingRoom:
 
 
 def _emptied(
-    size: Resource, room: Resource, acts: Iterable[A]
-) -> Iterable[tuple[list[A], Resource]]:
+    size: Resource, room: Resource, acts: Iterable[Act]
+) -> Iterable[tuple[list[Act], Resource]]:
     """Return what has to go from a node for this size, and what is left then; or nothing."""
-    left, some = dict(room), list[A]()
+    left, some = dict(room), list[Act]()
     waiting = iter(acts)
     while any(left.get(kind, 0) < amount for kind, amount in size.items()):
         one = next(waiting, None)

@@ -11,6 +11,7 @@ from yunikorn_actors.planning.reasons import LOOKS_MAX, Obstacle
 from yunikorn_actors.planning.stages.gangs import Commitments
 from yunikorn_actors.planning.why.preempting import next_placeholder
 from yunikorn_actors.planning.why.survey import Survey, survey
+from yunikorn_actors.values.close_names import first_few
 from yunikorn_actors.values.devices import WHOLE, number_of
 from yunikorn_actors.values.quantity import compared, readable
 from yunikorn_actors.values.resource import Resource, describe
@@ -172,9 +173,7 @@ def _candidates(case: Case) -> list[NodeView]:
 
 def named(names: Iterable[str]) -> str:
     """Name the first few."""
-    listed = list(names)
-    more = len(listed) - NAMES_MAX
-    return ", ".join(listed[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
+    return first_few(names, NAMES_MAX)
 
 
 def amounts_of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:

@@ -28,7 +28,7 @@ from yunikorn_actors.service.rest.exchange import (
     Route,
 )
 from yunikorn_actors.service.rest.yunikorn_routes import book_of, number_of
-from yunikorn_actors.what_if.change_checks import there_is
+from yunikorn_actors.values.close_names import there_is
 
 ASSETS: Final = files("yunikorn_actors.service.rest") / "assets"
 SCRIPTS: Final = (
