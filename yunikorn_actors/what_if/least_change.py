@@ -306,7 +306,7 @@ class _Search:
         # configuration is loaded before what stands behind it is taken, so no moment has both.
         made = [Change(it, is_first=self._is_first or isinstance(it, Reconfigure)) for it in extra]
 
-        def done(_: int) -> Course:
+        def done() -> Course:
             answer = simulate(
                 self._state, *made, *self._ordered, until=until_s, compare=False, digest=False,
                 is_checked=False, **bounds, **self._simulated,
@@ -314,12 +314,10 @@ class _Search:
             return answer.course
 
         if self._beside is None:
-            return done(0)
+            return done()
         # Here, where each of the processes has it: made there, it would be made for each trial.
-        ready = self._simulated.get("ready")
-        if ready is not None:
-            ready()
-        return self._beside(done)(0)
+        self._simulated["ready"]()
+        return self._beside(done)
 
     def _started(
         self, extra: Sequence[Request | Reconfigure], until_s: float | None

@@ -15,11 +15,8 @@ from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
 
-Beside = Callable[[Callable[[int], Course]], Callable[[int], Course]]
-"""Has a copy of this process do the work, and returns what asks it: until when is known later.
-
-What asks it raises TimeoutError where the copy did not end in time.
-"""
+Beside = Callable[[Callable[[], Course]], Course]
+"""Has a copy of this process do the work; raises TimeoutError where it did not end in time."""
 
 
 def simulate(
@@ -46,8 +43,8 @@ def simulate(
     - `groups`, `policies`: what `VirtualCore` takes under these names.
     - `origin`: the simulated core whose state it is; then its machines are copied as they are.
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
-    - `beside`: makes ready once, and runs it without the changes in another process.
-    - `ready`: returns a core in this state, for one run; without it one is made.
+    - `beside`: does all runs but the last in another process.
+    - `ready`: returns a core in this state, for one run in each process; without it one is made.
     - `awaited`: stop as soon as so many repeats of these asks have started, and explain nothing.
     - `is_over`: cut the run short at the first moment at which this is true.
     - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
@@ -58,20 +55,20 @@ def simulate(
     if is_checked:
         ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
     begin: Callable[[], Copy | Twin] = ready or _beginning(state, origin, groups, policies)
-    if ready is not None or beside is not None:
-        # Who runs it a second time does so in another process.
-        begin = partial(_itself, begin())
 
     def ran(made: list[Change], until_ns: int | None) -> Course:
         run = _begun(state, begin(), made, fits=fits, awaited=awaited, is_over=is_over)
         return run.go(until_ns, digest=digest)
 
-    compares = compare and bool(ordered)
-    unchanged: Callable[[int], Course] = partial(ran, [])
-    if compares and beside is not None:
-        unchanged = beside(unchanged)
-    course = ran(ordered, None if until is None else state.at_ns + round(until * SECOND))
-    without = unchanged(state.at_ns + round(course.until_s * SECOND)) if compares else None
+    until_ns = None if until is None else state.at_ns + round(until * SECOND)
+    changed, compares = partial(ran, ordered, until_ns), compare and bool(ordered)
+    if compares and beside is not None and ready is not None:
+        # Before there is another process, so that both have it.
+        ready()
+        course = beside(changed)
+    else:
+        course = changed()
+    without = ran([], state.at_ns + round(course.until_s * SECOND)) if compares else None
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,
@@ -96,10 +93,6 @@ def _check_given(until: object, fits: object, state: CoreState) -> None:
             "fits: no resource manager of this state answers predicates, so the core asks none: "
             "leave it out, or register one whose callback has `predicates`"
         )
-
-
-def _itself(ready: Copy | Twin) -> Copy | Twin:
-    return ready
 
 
 def _begun(

@@ -205,31 +205,19 @@ def _be_idle(*_: object) -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _beside(work: Callable[[int], Course], within_s: int | None = None) -> Callable[[int], Course]:
-    """Fork once more, where all is ready, for the run without the changes, or for a trial."""
-    waits, tells = os.pipe()
-
-    def done() -> bytes:
-        os.close(tells)
-        with os.fdopen(waits, "rb") as pipe:
-            return msgspec.msgpack.encode(work(int(pipe.read())))
-
-    process, reads = _forked(done, SECONDS_MAX if within_s is None else within_s)
-    os.close(waits)
-
-    def asked(last_ns: int) -> Course:
-        with os.fdopen(tells, "wb") as pipe:
-            pipe.write(b"%d" % last_ns)
-        with os.fdopen(reads, "rb") as pipe:
-            found = pipe.read()
-        _, status = os.waitpid(process, 0)
-        if status:
-            raise TimeoutError
-        if found.startswith(_REFUSED):
-            raise InvalidRequest(found[len(_REFUSED) :].decode())
-        return msgspec.msgpack.decode(found, type=Course)
-
-    return asked
+def _beside(work: Callable[[], Course], within_s: int | None = None) -> Course:
+    """Fork once more, where all is ready, for a run that is not the last, or for a trial."""
+    process, reads = _forked(
+        lambda: msgspec.msgpack.encode(work()), SECONDS_MAX if within_s is None else within_s
+    )
+    with os.fdopen(reads, "rb") as pipe:
+        found = pipe.read()
+    _, status = os.waitpid(process, 0)
+    if status:
+        raise TimeoutError
+    if found.startswith(_REFUSED):
+        raise InvalidRequest(found[len(_REFUSED) :].decode())
+    return msgspec.msgpack.decode(found, type=Course)
 
 
 def _found(side: ReadSide, question: Question) -> dict[str, Any]:
@@ -252,7 +240,7 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
         def left_s() -> float:
             return begun + SEARCH_S - time.monotonic()
 
-        def tried(work: Callable[[int], Course]) -> Callable[[int], Course]:
+        def tried(work: Callable[[], Course]) -> Course:
             return _beside(work, 1 + max(0, math.ceil(left_s())))
 
         least = least_changes(
