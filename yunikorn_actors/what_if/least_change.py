@@ -33,9 +33,9 @@ from yunikorn_actors.what_if.answer import AskName, Course, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
-from yunikorn_actors.what_if.core_state import CoreState
+from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
 from yunikorn_actors.what_if.missing_room import Act, MissingRoom, cost_of, held_by
-from yunikorn_actors.what_if.simulation import Beside, assumptions, simulate
+from yunikorn_actors.what_if.simulation import Beside, assumptions, beginning, course_of
 
 TRIALS_MAX: Final = 2_000
 SETS_MAX: Final = 300
@@ -157,16 +157,20 @@ def least_changes(
     state: CoreState,
     wanted: Wanted,
     beside: Beside | None = None,
-    left_s: Callable[[], float] | None = None,
-    **simulated: Any,  # noqa: ANN401
+    left_s: Callable[[], float] = lambda: inf,
+    *,
+    ready: Callable[[], Copy] | None = None,
+    **made: Any,  # noqa: ANN401 - `origin`, `groups` or `policies`
 ) -> LeastChange:
-    """Find the least changes; `simulated` are further arguments of `simulate`.
+    """Find the least changes; the arguments that `simulate` has too are as there.
 
     With `beside` each trial runs in a process of its own, so `ready` serves all of them. `left_s`
     says how many seconds there are still for it. Each kind of change gets half of what is left,
     and the answer names those that were not searched to the end.
     """
-    return _Search(state, wanted, beside, left_s or (lambda: inf), simulated).found()
+    begin = ready or beginning(state, **made)
+    policies = Policies(made.get("policies"))
+    return _Search(state, wanted, policies, beside, left_s, begin).found()
 
 
 class _Search:
@@ -174,16 +178,16 @@ class _Search:
         self,
         state: CoreState,
         wanted: Wanted,
+        policies: Policies,
         beside: Beside | None,
         left_s: Callable[[], float],
-        simulated: dict[str, Any],
+        begin: Callable[[], Copy | Twin],
     ) -> None:
         check_seconds("within", wanted.within_s)
-        self._state, self._wanted, self._simulated = state, wanted, simulated
+        self._state, self._wanted, self._begin = state, wanted, begin
         self._beside, self._left_s = beside, left_s
         self._kept_s = 0.0
         """Seconds that are left to what is searched afterwards."""
-        policies = Policies(simulated.get("policies"))
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, self._notes = checked(in_order(wanted.changes), state, policies)
         self._changes = [it.request for it in self._ordered]
@@ -306,18 +310,11 @@ class _Search:
         # configuration is loaded before what stands behind it is taken, so no moment has both.
         made = [Change(it, is_first=self._is_first or isinstance(it, Reconfigure)) for it in extra]
 
-        def done() -> Course:
-            answer = simulate(
-                self._state, *made, *self._ordered, until=until_s, compare=False, digest=False,
-                is_checked=False, **bounds, **self._simulated,
-            )  # fmt: skip
-            return answer.course
-
-        if self._beside is None:
-            return done()
-        # Here, where each of the processes has it: made there, it would be made for each trial.
-        self._simulated["ready"]()
-        return self._beside(done)
+        # Made here, where each of the processes has it.
+        copy = self._begin()
+        changes = [*made, *self._ordered]
+        done = partial(course_of, self._state, copy, changes, until_s, **bounds)
+        return done() if self._beside is None else self._beside(done)
 
     def _started(
         self, extra: Sequence[Request | Reconfigure], until_s: float | None

@@ -9,7 +9,7 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.values.durations import SECOND
-from yunikorn_actors.what_if.answer import Answer, AskName, Course, differences_of
+from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
@@ -29,11 +29,8 @@ def simulate(
     policies: Mapping[str, Policy] | None = None,
     origin: Simulator | None = None,
     digest: bool = True,
-    is_checked: bool = True,
     beside: Beside | None = None,
     ready: Callable[[], Copy] | None = None,
-    awaited: Mapping[AskName, int] | None = None,
-    is_over: Callable[[], bool] | None = None,
 ) -> Answer:
     """Say what would happen if these changes were made in this state.
 
@@ -45,30 +42,22 @@ def simulate(
     - `digest`: say the digest of the state at the end, for which all of it is looked at.
     - `beside`: does all runs but the last in another process.
     - `ready`: returns a core in this state, for one run in each process; without it one is made.
-    - `awaited`: stop as soon as so many repeats of these asks have started, and explain nothing.
-    - `is_over`: cut the run short at the first moment at which this is true.
-    - `is_checked`: refuse changes that no core would take notice of; a search has done that before.
     """
     _check_given(until, fits, state)
-    ordered = in_order(changes)
-    notes: list[str] = []
-    if is_checked:
-        ordered, notes = checked(ordered, state, Policies(policies), until_s=until)
-    begin: Callable[[], Copy | Twin] = ready or _beginning(state, origin, groups, policies)
+    ordered, notes = checked(in_order(changes), state, Policies(policies), until_s=until)
+    begin = ready or beginning(state, origin, groups, policies)
 
-    def ran(made: list[Change], until_ns: int | None) -> Course:
-        run = _begun(state, begin(), made, fits=fits, awaited=awaited, is_over=is_over)
-        return run.go(until_ns, digest=digest)
+    def ran(made: list[Change], until_s: float | None) -> Course:
+        return course_of(state, begin(), made, until_s, digest=digest, fits=fits)
 
-    until_ns = None if until is None else state.at_ns + round(until * SECOND)
-    changed, compares = partial(ran, ordered, until_ns), compare and bool(ordered)
+    changed, compares = partial(ran, ordered, until), compare and bool(ordered)
     if compares and beside is not None and ready is not None:
         # Before there is another process, so that both have it.
         ready()
         course = beside(changed)
     else:
         course = changed()
-    without = ran([], state.at_ns + round(course.until_s * SECOND)) if compares else None
+    without = ran([], course.until_s) if compares else None
     return Answer(
         revisions=state.revisions,
         at_ns=state.at_ns,
@@ -95,13 +84,16 @@ def _check_given(until: object, fits: object, state: CoreState) -> None:
         )
 
 
-def _begun(
+def course_of(
     state: CoreState,
     copy: Copy | Twin,
     changes: list[Change],
+    until_s: float | None,
+    *,
+    digest: bool = False,
     **bounds: Any,  # noqa: ANN401 - of a run
-) -> Run:
-    """Begin a run in a copy, with resource managers that make these changes."""
+) -> Course:
+    """Run a copy to its end, with resource managers that make these changes."""
     run = Run(
         copy, changes, watched=_asked(changes), asked_back=copy.asked_back,
         let_decide=copy.let_decide, **bounds,
@@ -111,14 +103,15 @@ def _begun(
             rm = known.registration
             copy.go_on_with(known, Manager(rm.rm_id, rm.capabilities, run))
     copy.settle()
-    return run
+    until_ns = None if until_s is None else state.at_ns + round(until_s * SECOND)
+    return run.go(until_ns, digest=digest)
 
 
-def _beginning(
+def beginning(
     state: CoreState,
-    origin: Simulator | None,
-    groups: Mapping[str, tuple[str, ...]] | None,
-    policies: Mapping[str, Policy] | None,
+    origin: Simulator | None = None,
+    groups: Mapping[str, tuple[str, ...]] | None = None,
+    policies: Mapping[str, Policy] | None = None,
 ) -> Callable[[], Copy | Twin]:
     """Return what makes a simulated core in this state, each time anew."""
     if origin is None:
