@@ -54,7 +54,7 @@ from yunikorn_actors.what_if import Answer, Change, Course
 from yunikorn_actors.what_if.change_checks import checked, in_order
 from yunikorn_actors.what_if.core_state import Copy, CoreState, state_of
 from yunikorn_actors.what_if.dumps import state_from_dump, state_from_journal
-from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
+from yunikorn_actors.what_if.followed import state_of_core
 from yunikorn_actors.what_if.run import Manager, Run
 from yunikorn_actors.what_if.simulation import simulate
 
@@ -239,12 +239,7 @@ def _of_journal(simulator: Simulator, folder: Path) -> CoreState:
 
 
 def _of_replica(simulator: Simulator, _: Path) -> CoreState:
-    taken, topology = Snapshots.of(simulator), simulator.topology
-    return state_of_replicas(
-        taken.managers.values(), taken.images, at_ns=simulator.now_ns,
-        settings=topology.settings, topology=topology.name, schedulers=topology.schedulers,
-        instance=topology.instance,
-    )  # fmt: skip
+    return state_of_core(simulator, simulator.topology, simulator.now_ns)
 
 
 def _of_follower(simulator: Simulator, folder: Path) -> CoreState:

@@ -1,5 +1,6 @@
 """`Simulate` of the extension: what the read side of a service says would happen, then happens."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from random import Random
@@ -19,6 +20,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.service import service
+from yunikorn_actors.service.aio import AsyncRemoteCore
 from yunikorn_actors.service.listener import Part
 from yunikorn_actors.service.remote import RemoteCore
 from yunikorn_actors.service.rest.client import Client
@@ -182,6 +184,18 @@ def test_what_is_no_question(serving: Serving) -> None:
             core.simulate_steps(until=-1.0)
         with pytest.raises(Refused, match="name an ask that is to start"):
             core.simulate_steps(least=True)
+        with pytest.raises(Refused, match="within: must be seconds from 0"):
+            core.simulate_steps(least=True, within=-1)
+        with pytest.raises(Refused, match="ask app/k: it neither waits nor"):
+            core.simulate_steps(least=True, waiting=[("app", "k")])
+
+
+def test_a_program_on_an_event_loop_asks_as_well(serving: Serving) -> None:
+    async def asked() -> Any:
+        async with AsyncRemoteCore(serving.parts["grpc"].address) as core:
+            return await core.simulate_steps(until=0)
+
+    assert asyncio.run(asked())["fits"]
 
 
 def test_a_service_without_a_read_side() -> None:

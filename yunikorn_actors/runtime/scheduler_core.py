@@ -90,7 +90,7 @@ from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX
 from yunikorn_actors.what_if.answer import Answer
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
-from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
+from yunikorn_actors.what_if.followed import state_of_core
 from yunikorn_actors.what_if.run import Fits
 from yunikorn_actors.what_if.simulation import simulate
 
@@ -520,15 +520,10 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         It is worked out on the caller's thread, in virtual time. To copy the state takes Context a
         while where there is much of it: a service asks its read side instead.
         """
-        taken = Snapshots.of(self)
-        state = state_of_replicas(
-            taken.managers.values(), taken.images, at_ns=self.clock.now_ns(),
-            settings=self.topology.settings, topology=self.topology.name,
-            schedulers=self.topology.schedulers,
-        )  # fmt: skip
         return simulate(
-            state, *changes, until=until, compare=compare, fits=fits, policies=self._own_policies
-        )
+            state_of_core(self, self.topology, self.clock.now_ns()), *changes, until=until,
+            compare=compare, fits=fits, policies=self._own_policies,
+        )  # fmt: skip
 
     # -- rest, trace
 

@@ -1,7 +1,9 @@
 """A core in another process and the front door to it, for programs on an event loop."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio import AsyncScheduler
@@ -35,6 +37,22 @@ class AsyncRemoteCore(AsyncCore[RemoteCore]):
             address, token=token, ca=ca, cert=cert, key=key, wait=wait, on_callback_error=on_loop
         )
         super().__init__(self.remote)
+
+    async def simulate_steps(
+        self,
+        *steps: str,
+        until: float | None = None,
+        compare: bool = True,
+        least: bool = False,
+        within: float = 0.0,
+        waiting: Sequence[tuple[str, str]] = (),
+    ) -> dict[str, Any]:
+        """Say what would happen with these steps; see `RemoteCore`."""
+        asked = partial(
+            self.remote.simulate_steps, *steps, until=until, compare=compare, least=least,
+            within=within, waiting=waiting,
+        )  # fmt: skip
+        return await self._call(None, asked)
 
 
 def connect_async(

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
@@ -312,13 +312,24 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         return msgspec.json.decode(answer.json, type=tuple[Expected, ...])
 
     def simulate_steps(
-        self, *steps: str, until: float | None = None, compare: bool = True, least: bool = False
+        self,
+        *steps: str,
+        until: float | None = None,
+        compare: bool = True,
+        least: bool = False,
+        within: float = 0.0,
+        waiting: Sequence[tuple[str, str]] = (),
     ) -> dict[str, Any]:
         """Say what would happen with these steps, in YAML; the read side of the service answers.
 
-        Returns the `answer`, its `lines` for people, and whether all of it `fits`.
+        With `least` it looks for the least changes that let what is asked for start `within` so
+        many seconds, or `waiting` asks, each by its application and key. Returns the `answer`, its
+        `lines` for people, and whether all of it `fits`.
         """
-        question = {"steps": steps, "until": until, "compare": compare, "least": least}
+        question = {
+            "steps": steps, "until": until, "compare": compare, "least": least, "within": within,
+            "waiting": tuple(waiting),
+        }  # fmt: skip
         asked = m.Simulation(json=json.dumps(question))
         found: dict[str, Any] = json.loads(self._ask("Simulate", asked, m.Explanation, 60.0).json)
         return found

@@ -16,7 +16,7 @@ from yunikorn_actors.config import PartitionConfig, SchedulerConfig
 from yunikorn_actors.config.extra import ExtraConfig
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.si import TerminationType
@@ -91,7 +91,7 @@ def state_of_core_dump(
         restore(PartitionState(name), images[name])
     state = state_of_replicas(
         _managers(dump, path), {name: (1, it) for name, it in images.items()},
-        at_ns=at_ns, settings=settings, topology=topology,
+        Topology(topology, settings=settings, instance="simulated"), at_ns,
     )  # fmt: skip
     former = [] if "at_ns" in dump else [*_FORMER_LACKS]
     if not all("capabilities" in it for it in dump.get("managers", {}).values()):

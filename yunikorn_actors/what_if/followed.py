@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from yunikorn_actors.core.entry import Gateway
 from yunikorn_actors.machines.context.partition_context import Uuids
-from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.restart import KnownManager, Registered
@@ -22,16 +21,12 @@ _SAME: Final = (
 def state_of_replicas(
     managers: Iterable[ManagerDescribed],
     images: Mapping[str, tuple[int, dict[str, Any]]],
-    *,
+    topology: Topology,
     at_ns: int,
-    settings: Settings,
-    topology: TopologyName = "proposing",
-    schedulers: int = 1,
-    instance: str = "simulated",
 ) -> CoreState:
     """Make it of the resource managers, and of each partition's epoch and image by full name.
 
-    `instance` is that of the core: of victims that are alike otherwise the UUID decides.
+    The topology has the instance of the core: of victims that are alike otherwise the UUID decides.
     """
     described = list(managers)
     known = tuple(
@@ -56,11 +51,11 @@ def state_of_replicas(
         ),
         images={name: image for name, (_, image) in images.items()},
         at_ns=at_ns,
-        settings=settings,
-        topology=topology,
-        schedulers=schedulers,
-        instance=instance,
-        issued_uuids=_issued(instance, images),
+        settings=topology.settings,
+        topology=topology.name,
+        schedulers=topology.schedulers,
+        instance=topology.instance,
+        issued_uuids=_issued(topology.instance, images),
         lacks=(BEGUN_ANEW,),
     )
 
@@ -73,6 +68,12 @@ def _issued(instance: str, images: Mapping[str, tuple[int, dict[str, Any]]]) -> 
             for uuid in app["allocations"]:
                 uuids.avoid(uuid)
     return uuids.issued
+
+
+def state_of_core(core: Gateway, topology: Topology, at_ns: int) -> CoreState:
+    """Return the state of a core that is followed for it."""
+    taken = Snapshots.of(core)
+    return state_of_replicas(taken.managers.values(), taken.images, topology, at_ns)
 
 
 class Snapshots:

@@ -23,7 +23,7 @@ from yunikorn_actors.what_if.change_checks import checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import CoreState, state_of
 from yunikorn_actors.what_if.dumps import state_from_dump
-from yunikorn_actors.what_if.followed import Snapshots, state_of_replicas
+from yunikorn_actors.what_if.followed import state_of_core
 from yunikorn_actors.what_if.least_change import LeastChange, Wanted, least_changes
 from yunikorn_actors.what_if.simulation import simulate
 from yunikorn_actors.what_if.text import (
@@ -84,13 +84,8 @@ class Forecasts:
 
     def as_followed(self) -> Iterator[Answer]:
         """Say what a read side would say: it has replicas alone."""
-        core, heard = self._core, Snapshots.of(self._core)
-        state = state_of_replicas(
-            heard.managers.values(), heard.images, at_ns=core.now_ns,
-            settings=core.topology.settings, topology=core.topology.name,
-            schedulers=core.topology.schedulers,
-        )  # fmt: skip
-        policies = core.topology.policies.given
+        state = state_of_core(self._core, self._core.topology, self._core.now_ns)
+        policies = self._core.topology.policies.given
         yield "what followers make of it", (state.registered, state.revisions, state.lacks)
         taken = list[Change]()
         yield from self._allowed(state, self._changes(), taken)

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.errors import CoreError, InvalidRequest
+from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.policies.folds import policies_in_use
 from yunikorn_actors.scenario.change_steps import NAMED_MAX, parse_changes
 from yunikorn_actors.service.read.read_model import ReadSide
@@ -260,8 +261,11 @@ def _state_of(side: ReadSide, image: Callable[[PartitionState], Image]) -> CoreS
     return state_of_replicas(
         side.managers.values(),
         {name: (book.epoch, image(book.state)) for name, book in side.books.items()},
-        at_ns=side.now_ns, settings=side.settings, topology=side.topology,
-        schedulers=side.schedulers, instance=side.instance,
+        Topology(
+            side.topology, settings=side.settings, schedulers=side.schedulers,
+            instance=side.instance,
+        ),
+        side.now_ns,
     )  # fmt: skip
 
 
