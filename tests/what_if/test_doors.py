@@ -1,8 +1,12 @@
 """The same question at every door: a core on threads, on a loop, and the front door."""
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from probes import wait_until
@@ -20,9 +24,14 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.front.arguments import simulating
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.followers import CatchUpRequested
 from yunikorn_actors.scenario.change_steps import parse_changes
 from yunikorn_actors.what_if import Answer, Change, Reconfigure
+from yunikorn_actors.what_if.followed import Snapshots
 
+PATIENCE_S = 20.0
+"""Less than a call waits for an answer that does not come."""
 QUOTA = Reconfigure(queue="root.a", max={"vcore": 8_000})
 
 
@@ -56,6 +65,47 @@ def test_a_core_on_threads_and_a_callback_that_may_not_wait() -> None:
         check(core.simulate(*question, until=0), core.simulate(QUOTA, *question, until=0))
         assert core.state_dump()["partitions"]["[rm-1]default"]["applications"] == {}
     assert len(raised) == 1
+
+
+def test_a_question_waits_for_no_follower_of_another() -> None:
+    """That one goes when its question is answered, and would answer no more."""
+    asked: list[str] = []
+    with SchedulerCore() as core:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        core.expected()
+        (lasting,) = core.followers.following
+        other = core.followers.follow(Snapshots(), lasts=False)
+        posted = core.driver.post
+
+        def noted(address: str, message: Message, name: str) -> None:
+            if isinstance(message, CatchUpRequested):
+                asked.append(message.follower)
+            posted(address, message, name)
+
+        with patch.object(core.followers, "_driver", replace(core.driver, post=noted)):
+            core.simulate(until=0)
+            core.followers.catch_up()
+        core.followers.unfollow(other)
+    assert len(asked) == 2, "vacuous: nothing was waited for"
+    assert other not in asked
+    assert asked[-1] == lasting
+
+
+@pytest.mark.parametrize("driver", ["threads", "direct"])
+def test_many_ask_at_once(driver: Any) -> None:
+    together = threading.Barrier(8)
+    with SchedulerCore(driver=driver) as core:
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+
+        def ask(number: int) -> object:
+            together.wait(PATIENCE_S)
+            return core.expected() if number % 2 else core.simulate(until=0).course.placed
+
+        with ThreadPoolExecutor(8) as threads:
+            answers = [threads.submit(ask, number) for number in range(8)]
+            assert [it.result(PATIENCE_S) for it in answers] == [()] * 8
 
 
 def test_a_core_on_a_loop() -> None:

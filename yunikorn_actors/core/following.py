@@ -1,6 +1,6 @@
 """Who follows a core: read sides, which receive all that becomes true, and streams of events."""
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 
 from yunikorn_actors import si
@@ -21,10 +21,13 @@ class Followers:
         self._driver = driver
         self._numbers = count(1)
         self.following: dict[str, None] = {}
-        """The addresses of the followers."""
+        """The addresses of the followers that last."""
 
-    def follow(self, follower: Follower) -> str:
-        """Send everything that becomes true to this follower; return its address."""
+    def follow(self, follower: Follower, *, lasts: bool = True) -> str:
+        """Send everything that becomes true to this follower; return its address.
+
+        Nobody else waits for one that does not last: it may go before it has answered.
+        """
         address = follower_address(next(self._numbers))
         self._driver.open_follower(address, follower)
         try:
@@ -37,17 +40,18 @@ class Followers:
             # It may be accepted after this: a caller gives up that has no reply in time.
             self.unfollow(address)
             raise
-        self.following[address] = None
+        if lasts:
+            self.following[address] = None
         return address
 
-    def catch_up(self) -> None:
-        """Wait until all followers have received what is true now.
+    def catch_up(self, *addresses: str) -> None:
+        """Wait until these followers, or all that last, have received what is true now.
 
-        A follower that goes meanwhile does not answer. The change is done all the same, so the
+        Of all one that goes meanwhile does not answer. The change is done all the same, so the
         caller does not learn of that.
         """
-        for follower in tuple(self.following):
-            with suppress(NoReply):
+        for follower in addresses or tuple(self.following):
+            with nullcontext() if addresses else suppress(NoReply):
                 self._driver.ask(
                     CONTEXT,
                     lambda reply_to, it=follower: CatchUpRequested(follower=it, reply_to=reply_to),  # type: ignore[misc]

@@ -6,6 +6,8 @@ from itertools import islice
 from typing import Final
 
 _COMPARED_MAX: Final = 1_000
+_LISTED_MAX: Final = 3
+"""So many names are listed where nothing else is wanted."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -13,9 +15,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def first_few(names: Iterable[str], most: int = 3) -> str:
+def first_few(names: Iterable[str], most: int | None = None) -> str:
     """List the first ones, and count the rest."""
-    listed = list(names)
+    listed, most = list(names), _LISTED_MAX if most is None else most
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return f"{', '.join(listed[:most])}{more}"
 

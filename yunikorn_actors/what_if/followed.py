@@ -93,9 +93,9 @@ class Snapshots:
     def of(cls, core: Gateway) -> "Snapshots":
         """Follow a core until all of its partitions have been described."""
         taken = cls()
-        address = core.followers.follow(taken)
+        address = core.followers.follow(taken, lasts=False)
         try:
-            core.followers.catch_up()
+            core.followers.catch_up(address)
         finally:
             core.followers.unfollow(address)
         return taken
