@@ -42,7 +42,7 @@ WHOLE_ONES = [
 ]
 """By what stands beside the core in them."""
 OF_THE_CORE = [it for it in NUMBERS if it > WHOLE]
-USUAL = (*(it for some in WHOLE_ONES for it in some[:2]), *OF_THE_CORE[:44])
+USUAL = (*(some[0] for some in WHOLE_ONES), *OF_THE_CORE[:44])
 """Played with each change. Those that show most come first. A world of the core alone takes a sixth
 of the time of a whole one, and touches as much: so there are two of these for each turn."""
 WORLDS_MIN = 300

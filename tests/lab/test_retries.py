@@ -171,6 +171,7 @@ def test_a_program_that_makes_calls_for_ever_from_the_beginning_is_told_as_that(
 ) -> None:
     """Real time ends it at another message each time: it can be repeated all the same."""
     monkeypatch.setattr(watchdog, "STUCK_S", 0.4)
+    monkeypatch.setattr(hunt, "Case", partial(Case, events_max=200))
     told = found(asks_for_ever)
     assert re.match(r"the program is not over after \d+ events|\S*: asks_for_ever does not", told)
 

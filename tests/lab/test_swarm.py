@@ -294,9 +294,8 @@ def test_requests_of_two_managers_handled_as_one(monkeypatch: pytest.MonkeyPatch
 def test_what_is_wrong_is_kept_and_replayed_elsewhere(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = main(
-        ("lab", "swarm", "--mutant", "M16", "--save", str(tmp_path), "--json", "--runs", "4")
-    )
+    bounds = ("--runs", "1", "--no-baseline", "--shrink-seconds", "1s")
+    status = main(("lab", "swarm", "--mutant", "M16", "--save", str(tmp_path), "--json", *bounds))
     report = json.loads(capsys.readouterr().out)
     assert 1 == status
     assert not report["ok"]

@@ -236,6 +236,9 @@ LONG = {
     ),
 }
 each = pytest.mark.parametrize("name", LONG)
+one_topology_each = pytest.mark.parametrize(
+    ("name", "topology"), ranges.one_each(list(LONG), TOPOLOGIES)
+)
 
 
 def _asks(lab: Lab, app: str) -> list[Any]:
@@ -446,8 +449,7 @@ def _until_context_is_busy(lab: SliceLab) -> None:
         assert lab.simulator.step(), "vacuous: it was no long work"
 
 
-@EVERY
-@each
+@one_topology_each
 @ranges.seeds(19, usual=3)
 def test_nothing_is_decided_between_two_slices(
     name: str, topology: TopologyName, seeds: range
@@ -471,8 +473,7 @@ def test_nothing_is_decided_between_two_slices(
         assert LONG[name].is_done(lab)
 
 
-@EVERY
-@each
+@one_topology_each
 def test_a_core_that_ends_between_two_slices_goes_on_with_the_work(
     name: str, topology: TopologyName
 ) -> None:

@@ -1,4 +1,4 @@
-"""Every scenario file of this folder in the simulator, and every second one in service as well.
+"""Every scenario file of this folder in the simulator, and every third one in service as well.
 
 On threads and direct the clock stands and moves with `advance`. One file for each kind of timer runs on a real
 clock as well.
@@ -34,7 +34,7 @@ one_topology_each = pytest.mark.parametrize(
     ("file", "topology"), ranges.one_each(FILES, TOPOLOGIES), ids=_name
 )
 one_driver_each = pytest.mark.parametrize(
-    ("file", "driver"), ranges.one_each(FILES, get_args(CoreDriver), step=2), ids=_name
+    ("file", "driver"), ranges.one_each(FILES, get_args(CoreDriver), step=3), ids=_name
 )
 
 
