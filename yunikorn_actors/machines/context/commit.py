@@ -68,6 +68,7 @@ def check_allocate(state: PartitionState, proposal: Allocate) -> Refusal | None:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
+    # One that was cancelled and came again under its key has another sequence (R-036).
     if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
         return Refusal.ASK_GONE
     refusal = check_application(state, app, ask)
@@ -113,7 +114,7 @@ class Placement(NamedTuple):
 
 
 def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
-    """UnitOfWork one waiting repeat of an ask into an allocation, and announce it.
+    """Turn one waiting repeat of an ask into an allocation, and announce it.
 
     For an allocation that is not announced SCHEDULED is reported only if another state was
     reported before. That the application is no longer blocked, and that the ask has enough room,

@@ -144,6 +144,7 @@ def _check(proposal: Preempt, decided: Decided) -> Refusal | None:
     if decided.state.suspended:
         return Refusal.RM_PAUSED
     victims = _victims(decided.state, proposal)
+    # What goes for another placeholder of the gang makes room once (G12).
     if victims is None or any(it.uuid in decided.taken for it in victims):
         return Refusal.VICTIM_GONE
     return _CHECKS[proposal.beneficiary.rule](proposal, victims, decided)

@@ -34,6 +34,7 @@ def go_on(unit: UnitOfWork, warning_ns: int) -> None:
 
 def drop_awaited(unit: UnitOfWork) -> Steps:
     """Its time is over: drop what the resource manager has not got any more."""
+    # Taken off first: what is asked back from now on waits for no report.
     awaited, unit.partition.awaited = unit.partition.awaited, None
     if awaited is None:
         return

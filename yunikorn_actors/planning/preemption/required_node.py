@@ -123,6 +123,7 @@ def is_refused_beside(
     for (application_id, key), amount in (_claims_in(state) | more).items():
         other = state.applications[application_id]
         if other is app and key in own:
+            # It is in `wanted`, and would count twice.
             continue
         for level in other.queue.lineage:
             if level.path in of_levels:
@@ -308,6 +309,7 @@ def room_for_bound(
         picked: list[Allocation] = []
         here = served.setdefault(node.id, [])
         for _ in range(repeats):
+            # Worked out anew: what goes for the repeats before is room, and what they take is not.
             free = dict(free_on(node))
             for allocation in gone.values():
                 if allocation.node_id == node.id:

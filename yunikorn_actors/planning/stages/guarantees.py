@@ -94,6 +94,7 @@ class Guarantees:
             due_ns = self._claims.newest_ns(ask, newest) + agenda.delay_of(leaf)
             if ask.tried is not None:
                 due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
+                # Nothing has changed since: the same search would use up an attempt.
                 if due_ns > now_ns and ask.tried.changes == agenda.changes:
                     agenda.rest(leaf, due_ns)
                     next_ns = min(next_ns, _again_ns(ask, now_ns))
@@ -101,6 +102,7 @@ class Guarantees:
             if due_ns > now_ns:
                 next_ns = min(next_ns, due_ns)
                 continue
+            # A promise that counts against the limit may be given up at any time, so no pause.
             if searches.scene.would_exceed_limit(ask.app, ask.resource):
                 self._agenda.block(leaf, now_ns)
                 continue
@@ -112,6 +114,7 @@ class Guarantees:
             if self._ends_leaf:
                 break
             if self._allowance.attempts >= ATTEMPTS_MAX:
+                # Not ended, so the leaf stays due: the next plan looks at the rest of it.
                 self._allowance.is_cut_short = True
                 return
         agenda.end(leaf, min(next_ns, self._again_ns))

@@ -99,6 +99,7 @@ class Decisions:
                 ask.app.is_admitting = True
                 self._model.gangs.follow(ask.app)
         if node is not None:
+            # The node looks the same until Context answers: nothing else counts on its room.
             node.keeping += 1
             self._model.amounts.refresh_node(node)
         return Preempt(
@@ -174,6 +175,7 @@ class Decisions:
         if flight.node is not None and model.nodes.knows(flight.node):
             flight.node.keeping -= 1
             model.amounts.refresh_node(flight.node)
+        # Whatever became of it, who found no room beside it may find some now.
         self._marks.is_stale = self._marks.was_freed = True
         return flight
 
