@@ -22,7 +22,7 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import RM_PROXY
 
-USUAL = 20
+USUAL = 10
 MANY = 1_000
 SAME = 14
 """A seed with which everything that is expected below happens."""

@@ -213,16 +213,16 @@ def test_many_cycles_without_a_fact_are_no_loop(
     """More asks than a cycle tries look for victims in vain, each alone of its priority."""
     monkeypatch.setattr(rest, "CYCLES_MAX", 1)
     cycles = _counted(monkeypatch)
-    steps = "".join(VAIN.format(number=number) for number in range(600))
+    steps = "".join(VAIN.format(number=number) for number in range(300))
     _hold(tmp_path, FULL + "  - together:\n" + steps + "  - advance: 60s\n", core)
     assert max(cycles) > 1, "the bound that work raises was never needed"
 
 
 @first
 def test_many_asks_are_no_loop(core: tuple[Any, int], tmp_path: Path) -> None:
-    """50,000 asks, 256 a cycle, of which two in five find no room."""
-    text = FULL + "  - ask: {app: b, key: w, resource: {vcore: 1}, count: 50000}\n"
-    _hold(tmp_path, text.replace("vcore: 10000}", "vcore: 40000}"), core)
+    """20,000 asks, 256 a cycle, of which two in five find no room."""
+    text = FULL + "  - ask: {app: b, key: w, resource: {vcore: 1}, count: 20000}\n"
+    _hold(tmp_path, text.replace("vcore: 10000}", "vcore: 22000}"), core)
 
 
 def _hold(folder: Path, text: str, core: tuple[Any, int]) -> None:
