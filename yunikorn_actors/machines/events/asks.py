@@ -219,42 +219,34 @@ def _queue_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
     )
 
 
-def _user_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
-    """Tell the usage of a user in one queue of the path; level 0 is the root."""
+def _usage(
+    owner: str,
+    detail: ChangeDetail,
+    change: ChangeType,
+    level: int,
+    fact: Any,  # noqa: ANN401
+) -> EventRecord:
+    """Tell the usage of a user or a group in one queue of the path; level 0 is the root."""
     path = ".".join(fact.queue.split(".")[: level + 1])
     return event_record(
         _USER,
-        fact.user,
+        getattr(fact, owner),
         fact,
         change,
-        _D.UG_USER_RESOURCE,
-        reference=path,
-        resource=_changed(change, fact),
-    )
-
-
-def _group_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
-    path = ".".join(fact.queue.split(".")[: level + 1])
-    return event_record(
-        _USER,
-        fact.group,
-        fact,
-        change,
-        _D.UG_GROUP_RESOURCE,
+        detail,
         reference=path,
         resource=_changed(change, fact),
     )
 
 
 DEPTH_MAX = 64
-_USER_LEVELS = {
-    change: tuple(partial(_user_usage, change, level) for level in range(DEPTH_MAX))
-    for change in (_ADD, _REMOVE)
-}
-_GROUP_LEVELS = {
-    change: tuple(partial(_group_usage, change, level) for level in range(DEPTH_MAX))
-    for change in (_ADD, _REMOVE)
-}
+_USER_LEVELS, _GROUP_LEVELS = (
+    {
+        change: tuple(partial(_usage, owner, detail, change, level) for level in range(DEPTH_MAX))
+        for change in (_ADD, _REMOVE)
+    }
+    for owner, detail in (("user", _D.UG_USER_RESOURCE), ("group", _D.UG_GROUP_RESOURCE))
+)
 _COMMITTED = (_app_alloc, _request_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
 _RECOVERED = (_app_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
 _RELEASED = (_app_released, partial(node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))

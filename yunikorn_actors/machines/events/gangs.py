@@ -90,22 +90,20 @@ def _queue(change: ChangeType, fact: f.SwapCompleted) -> EventRecord:
     )
 
 
-def _user_usage(change: ChangeType, level: int, fact: f.SwapCompleted) -> EventRecord:
-    return _usage(change, _D.UG_USER_RESOURCE, fact.user, level, fact)
-
-
-def _group_usage(change: ChangeType, level: int, fact: f.SwapCompleted) -> EventRecord:
-    return _usage(change, _D.UG_GROUP_RESOURCE, fact.group, level, fact)
-
-
 def _usage(
-    change: ChangeType, detail: ChangeDetail, owner: str, level: int, fact: f.SwapCompleted
+    owner: str, detail: ChangeDetail, change: ChangeType, level: int, fact: f.SwapCompleted
 ) -> EventRecord:
-    """Tell of one queue of the path; level 0 is the root."""
+    """Tell of a user or a group in one queue of the path; level 0 is the root."""
     _, _, amount = _part(change, fact)
     path = ".".join(fact.queue.split(".")[: level + 1])
     return event_record(
-        EventType.USERGROUP, owner, fact, change, detail, reference=path, resource=amount
+        EventType.USERGROUP,
+        getattr(fact, owner),
+        fact,
+        change,
+        detail,
+        reference=path,
+        resource=amount,
     )
 
 
@@ -143,8 +141,8 @@ def _charges(
     return (
         *((partial(_node, change),) if crosses else ()),
         partial(_queue, change),
-        *(partial(_user_usage, change, level) for level in levels),
-        *(partial(_group_usage, change, level) for level in levels if grouped),
+        *(partial(_usage, "user", _D.UG_USER_RESOURCE, change, it) for it in levels),
+        *(partial(_usage, "group", _D.UG_GROUP_RESOURCE, change, it) for it in levels if grouped),
     )
 
 
