@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -475,6 +475,18 @@ def test_so_many_streams_from_one_host_and_no_more(served: Served) -> None:
     for connection, stream in streams:
         stream.close()
         connection.close()
+
+
+def test_the_place_of_a_reader_that_has_gone_is_free_though_nothing_happens(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "GONE_S", 0.05)
+    for _ in range(STREAMS_OF_HOST_MAX):
+        connection = http.client.HTTPConnection(served.part.address, timeout=60)
+        connection.request("GET", STREAM)
+        with closing(connection), connection.getresponse() as stream:
+            stream.readline()
+    wait_until(lambda: not served.get("/debug/fullstatedump")["eventStreams"])
 
 
 def test_a_stream_that_nobody_reads_is_cut_off(

@@ -66,6 +66,8 @@ UNREAD_MAX: Final = 256 * 1024 * 1024
 LARGE: Final = 64 * 1024
 STREAMS_MAX: Final = 100
 STREAMS_OF_HOST_MAX: Final = 15
+GONE_S: Final = 5.0
+"""A stream looks so often whether its reader is there."""
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
 SAMPLE_S: Final = SAMPLE_NS / 1e9
@@ -604,7 +606,7 @@ class RestServer:
                 count = min(LOOKS, past.stop - first)
                 await _write(response, self._side.records(first, count))
             while True:
-                records = await self._next(waiting)
+                records = await self._next(request, waiting)
                 if records is None:
                     refusal = Refusal(500, "Event stream was closed by the producer")
                     await _write(response, (refusal.value,))
@@ -613,15 +615,26 @@ class RestServer:
         return response
 
     async def _next(
-        self, waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]"
+        self,
+        request: web.Request,
+        waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]",
     ) -> tuple[EventRecord, ...] | None:
-        """Wait for records; None where the reader was too slow, or the service ends."""
+        """Wait for records; None where the reader was too slow, or the service ends.
+
+        A reader that has gone is looked for: while nothing happens nothing is written, which would
+        fail, and its place is missing to others of its host.
+        """
         if waiting.full():
             return None
         getting = asyncio.ensure_future(waiting.get())
         closing = asyncio.ensure_future(self._closing.wait())
         try:
-            await asyncio.wait((getting, closing), return_when=asyncio.FIRST_COMPLETED)
+            while not (getting.done() or closing.done()):
+                await asyncio.wait(
+                    (getting, closing), timeout=GONE_S, return_when=asyncio.FIRST_COMPLETED
+                )
+                if request.transport is None:
+                    raise ConnectionResetError("the reader of the stream has gone")
             return getting.result() if getting.done() else None
         finally:
             getting.cancel()
