@@ -16,7 +16,7 @@ from yunikorn_actors.trace.text import tables
 from yunikorn_actors.trace.view import run_data
 from yunikorn_actors.what_if import run
 
-FILES, ROUTES, FORESIGHT, WIRE = 2, 4, 17, 7
+FILES, ROUTES, FORESIGHT, WIRE, PICTURED = 2, 4, 17, 7, 15
 """Worlds in which the one of the dear things is looked at."""
 COUNTED = 8
 """A world of which a live page is shown twice."""
@@ -39,7 +39,7 @@ def _nothing(*_: object, **__: object) -> None:
         (FORESIGHT, run.Run, "_note_end", _nothing),
         (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
         (WIRE, tables, "_cells", lambda *_: 1),
-        (WIRE, run_data, "_says", lambda _: ""),
+        (PICTURED, run_data, "_says", lambda _: ""),
         (FILES, administration, "record_act", _nothing),
     ],
     ids=lambda it: it if isinstance(it, str) else "",

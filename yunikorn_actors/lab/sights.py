@@ -23,15 +23,16 @@ from yunikorn_actors.lab.sides.checked import placed, verdicts
 from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
 from yunikorn_actors.lab.sides.commanded import Commands
 from yunikorn_actors.lab.sides.computed import computed
-from yunikorn_actors.lab.sides.configurations import read
+from yunikorn_actors.lab.sides.configurations import read, read_as_written
 from yunikorn_actors.lab.sides.contest_walk import walk_contest
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.foreseen import Forecasts
-from yunikorn_actors.lab.sides.front_door import walk
+from yunikorn_actors.lab.sides.front_door import DUMP, HEARD, OnLoop, walk
 from yunikorn_actors.lab.sides.inquiries import inquire, leave, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
 from yunikorn_actors.lab.sides.pictured import pictures, simulated
+from yunikorn_actors.lab.sides.played_logs import played
 from yunikorn_actors.lab.sides.read_sides import FedReadSides
 from yunikorn_actors.lab.sides.recording_questions import RecordingQuestions
 from yunikorn_actors.lab.sides.reported import Reported
@@ -56,8 +57,10 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 
 WIDTH: Final = 2
 """Bytes of each digest."""
-_REQUESTS_AGAIN: Final = 2
-"""So many of the last requests are made once more in what would happen."""
+_REQUESTS_AGAIN: Final = 3
+"""So many requests, the last one among them, are made once more in what would happen."""
+_TIMES: Final = 4
+"""So often something is read and computed, which takes no time."""
 _OF_PROGRAMS: Final = 5
 """The seed of what they do."""
 _OF_QUESTIONS: Final = 6
@@ -199,12 +202,20 @@ class Watched(Oracle):
             self._note([(f"where applications would go in {name}", placements)])
             said = list(ruled(it.state, world.simulator.now_ns, self._draw))
             self._note([(f"what the rules say of other queues in {name}", said)])
-        self._note([read(self._draw), ("what is computed", list(computed(self._draw)))])
+        self._note(
+            [
+                read(self._draw),
+                read_as_written(self._draw),
+                ("what is computed", list(computed(self._draw))),
+            ]
+        )
         self._note(self._beside(world))
         self._note(_contests(self._number))
         self._note(inquire(world))
         if self._turn == _FORESIGHT:
-            foresight = Forecasts(world, self._draw, self._requests[-_REQUESTS_AGAIN:])
+            self._note(played(self._draw))
+            made = [self._draw.one_of(self._requests) for _ in self._requests[1:_REQUESTS_AGAIN]]
+            foresight = Forecasts(world, self._draw, [*made, *self._requests[-1:]])
             self._note(foresight.of_itself())
             is_followed = self._number % (2 * TURNS) >= TURNS
             self._note(foresight.as_followed() if is_followed else foresight.from_dump())
@@ -254,7 +265,8 @@ class Watched(Oracle):
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""
         if self._turn in _FRONT:
-            self._walk("at the front door", lambda draw: walk(draw, with_functions=True))
+            is_on_loop = self._number % (2 * TURNS) >= TURNS
+            self._walk("at the front door", _on_a_loop if is_on_loop else _on_threads)
         elif self._turn in _WALKS:
             self._walk("at a core", _WALKS[self._turn])
         if self._turn != _NOTHING and self._number % (2 * TURNS) == _CLUSTER:
@@ -276,6 +288,16 @@ class Watched(Oracle):
 
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Observation(what, value) for what, value in seen)
+
+
+def _on_threads(draw: Draw) -> Iterator[tuple[str, Any]]:
+    return walk(draw, with_functions=True)
+
+
+def _on_a_loop(draw: Draw) -> Iterator[tuple[str, Any]]:
+    """What shows in how many requests something was sent is left out: that is as it comes."""
+    seen = walk(draw, OnLoop, with_functions=True)
+    return (it for it in seen if it[0] not in {DUMP, HEARD})
 
 
 def _contests(number: int) -> Iterator[tuple[str, Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.live.clock import StandingClock
@@ -56,6 +57,9 @@ _OPEN: Final[tuple[str, ...]] = ("work", "work", "work", "sure")
 _LEAVES: Final[tuple[str, ...]] = (*_OPEN, "closed", "nowhere")
 _FEWEST: Final = 7
 """The quota of the first partition; each next one has one more."""
+_EXTRAS: Final[tuple[dict[str, str], ...]] = (
+    {}, {}, {"event.ringBufferCapacity": "50"}, {"rm.confirmWarning": "30s"},
+)  # fmt: skip
 _REFUSED: Final = (
     "partitions: [{name: other, queues: [{name: root}]}]", "partitions: 3",
 )  # fmt: skip
@@ -195,7 +199,7 @@ class _Side:
     def _described(self, managers: Collection[str]) -> str:
         described = sorted(self.read_side.managers.items())
         return ", ".join(
-            f"{name} has {' '.join(it.name for it in one.config.partitions)}"
+            f"{name} has {' '.join(it.name for it in one.config.partitions)} {one.extra_config}"
             for name, one in described if name in managers
         )  # fmt: skip
 
@@ -357,7 +361,7 @@ class _Walk:
             self._withdraw, self._configure, self._administer, self._refused,
             *(self._question,) * 3, self._leave, self._again,
             *((self._break,) * 8 if self._breaks else
-              (self._lose, self._wait, self._act, self._act)),
+              (self._lose, self._wait, self._act, self._act, self._report, self._report)),
         )  # fmt: skip
         for _ in range(draw.whole(*_STEPS)):
             if "rm-1" not in self._there and not draw.once_in(3):
@@ -406,13 +410,17 @@ class _Walk:
         if rm_id not in self._blank:
             own = own[: draw.whole(1, len(own))]
         request = si.RegisterResourceManagerRequest(
-            rm_id=rm_id, config=self._config_of(rm_id, own), version="1", policy_group=rm_id
+            rm_id=rm_id,
+            config=self._config_of(rm_id, own),
+            version="1",
+            policy_group=rm_id,
+            extra_config=draw.one_of(_EXTRAS),
         )
         refuses = draw.one_of(("", "n1", "n2"))
 
         def call(side: _Side) -> Callable[[Any], Any]:
             program = side.programs[rm_id] = Program(Draw(0))
-            program.refuses = refuses
+            program.refuses, program.is_odd, program.dump = refuses, False, ""
             side.uuids.pop(rm_id, None)
             return lambda core: core.register_resource_manager(request, program)
 
@@ -482,11 +490,31 @@ class _Walk:
 
         return call
 
+    def _report(self) -> Iterator[Fault]:
+        """Report again what runs, mostly with another size, and now and then without its UUID."""
+        rm_id = self._whose()
+        if not self._runs(rm_id):
+            return
+        item, name = self._draw.one_of(self._runs(rm_id))
+        size, names = self._draw.one_of((1, 2, 3)), not self._draw.once_in(3)
+
+        def call(side: _Side) -> Callable[[Any], Any]:
+            again = replace(
+                item, uuid=side.uuid_of(name) if names else "",
+                resource_per_alloc=si.Resource.parse({"vcore": size}),
+            )  # fmt: skip
+            request = si.AllocationRequest(allocations=(again,), rm_id=rm_id)
+            return lambda core: core.update_allocation(request)
+
+        yield from self._both("reported again", call)
+
     def _configure(self) -> Iterator[Fault]:
         rm_id = self._whose()
         own = self._there.get(rm_id, self._partitions)
         text = self._config_of(rm_id, own)
-        request = si.UpdateConfigurationRequest(rm_id=rm_id, config=text)
+        request = si.UpdateConfigurationRequest(
+            rm_id=rm_id, config=text, extra_config=self._draw.one_of(_EXTRAS)
+        )
         yield from self._both("a configuration", _call("update_configuration", request))
 
     def _administer(self) -> Iterator[Fault]:

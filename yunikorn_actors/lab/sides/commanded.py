@@ -4,20 +4,22 @@ A command is called as a shell calls it, by its words. A service that it asks is
 this process: its routes answer without a network between.
 """
 
-import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from http.client import HTTPResponse
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
 
-from yunikorn_actors.cli import apps, main, service_calls
+from yunikorn_actors.cli import apps, service_calls
 from yunikorn_actors.lab.schedules.random_draw import Draw
+from yunikorn_actors.lab.sides.called import called
+from yunikorn_actors.lab.sides.played_logs import made_of
 from yunikorn_actors.lab.sides.routed import NOTHING, answered, things_in
 from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
 from yunikorn_actors.service.core_queries import CoreQuestions
@@ -36,7 +38,8 @@ _PARTS: Final = re.compile(r"\\{(\w+)\\}")
 _PATHS: Final = tuple(
     (re.compile(_PARTS.sub(r"(?P<\1>[^/]+)", re.escape(it.path))), it) for it in _ROUTES
 )
-_COLUMNS: Final = ("60", "80", "130")
+_TOOK: Final = re.compile(r'"wall_ms": [0-9.]+|, [0-9.]+ ms(?=\))')
+"""What a busy computer prints otherwise."""
 _LIVES: Final = ("active", "new", "accepted", "running", "completing", "completed", "rejected")
 _FILES: Final = {
     "config.yaml": """
@@ -69,6 +72,24 @@ partitions:
   - name: root
     queues: [{name: a, resources: {max: {vcore: 1}, guaranteed: {vcore: 2}}}, {name: a}, {name: B}]
 """,
+    "small.yaml": """
+name: small
+steps:
+- create_node: {ids: [n1, n2], capacity: {vcore: 4, memory: 8}}
+- add_app: {id: app-1, queue: root.default, user: ann}
+- ask: {app: app-1, key: a, resource: {vcore: 3}, count: 3}
+- together:
+  - drain_node: n2
+  - release_ask: {app: app-1, key: a}
+- advance: 5s
+- expect:
+    apps: {app-1: {state: Running, allocated: {vcore: 3}, allocations: "1..2"}}
+    nodes: {n1: {allocated: {vcore: "<= 4"}}, n2: {schedulable: false}}
+    rm: {accepted_apps: [app-1], new: [a-0], app_states: {app-1: [Accepted, Running]}}
+- expect:
+    any_of: [{queues: {root.default: {pending: {vcore: 1}}}}, {pending: {app-1: [a-1, a-2]}}]
+    events: [{object: app-1, detail: APP_ALLOC}, {object: nothing}]
+""",
     "steps.yaml": "- create_node: {id: more, capacity: {vcore: 4, memory: 8}}\n- advance: 5s\n",
 }
 _ASKED: Final = (
@@ -87,6 +108,12 @@ _OF_FILES: Final = (
     "why {application} --dump dump.json", "why {application} {key} --dump dump.json",
     "simulate --dump dump.json --ask queue={queue},cpu=1",
     "simulate steps.yaml --dump dump.json --config {file}",
+    # In the form of YuniKorn's own dump.
+    "why --dump other.json", "why {application} {key} --dump other.json",
+    "simulate --dump other.json --ask queue={queue},cpu=1",
+    "simulate steps.yaml --dump other.json --config {file} --until 20",
+    "scenario run small.yaml --seed 3", "scenario run small.yaml --topology fused",
+    "scenario run wrong.yaml small.yaml",
 )  # fmt: skip
 _OF_RECORDINGS: Final = (
     "show {file}", "show {file} --about {name}", "show {file} --full --limit 3",
@@ -95,14 +122,10 @@ _OF_RECORDINGS: Final = (
     "stats {file}", "stats {file} --about {name}", "export {file} --to markdown",
     "replay {file}", "replay {file} --to {step} --all", "diff {file} {file}", "at {file} {step}",
     "at {file} 0 --diff {step}", "why {file} {name}", "why {file} {name} --each --clock",
+    "show {file} --type FactsAppended --from {step}", "export {file} --to jsonl --until {step}",
 )  # fmt: skip
 _SHARE: Final = 3
 """Of the commands one in so many is given."""
-
-
-class _Terminal(StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 class _Clock:
@@ -125,32 +148,6 @@ def _set(thing: object, name: str, value: object) -> Iterator[None]:
         setattr(thing, name, before)
 
 
-@contextmanager
-def _columns(number: str) -> Iterator[None]:
-    """Set how wide a terminal is, also where a mistake is explained."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = number
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = before
-
-
-def called(words: list[str], draw: Draw) -> tuple[int, str, str]:
-    """Give a command; return its status, and what it has printed and complained of."""
-    out: StringIO = _Terminal() if draw.once_in(2) else StringIO()
-    errors = StringIO()
-    with _columns(draw.one_of(_COLUMNS)), redirect_stdout(out), redirect_stderr(errors):
-        try:
-            status = main(words)
-        except SystemExit as end:
-            status = int(end.code or 0)
-    return status, out.getvalue(), errors.getvalue()
-
-
 class Commands:
     def __init__(self, side: ReadSide, questions: CoreQuestions, draw: Draw) -> None:
         self._side, self._questions, self._draw = side, questions, draw
@@ -166,6 +163,12 @@ class Commands:
             route = next(it for it in _ROUTES if it.path == "/debug/fullstatedump")
             shown = answered(self._side, route, Asked(), self._questions)
             Path(folder, "other.json").write_bytes(shown)
+            route = next(it for it in _ROUTES if it.path == "/ws/v1/events/batch")
+            records = answered(self._side, route, Asked(), self._questions)
+            Path(folder, "events.json").write_bytes(records)
+            if self._draw.once_in(_SHARE):
+                answers = [str(Path(folder, it)) for it in ("other.json", "events.json")]
+                yield from made_of(answers, "from-yunikorn", self._draw)
             for words in (*_ASKED, *_OF_FILES):
                 if self._draw.once_in(_SHARE):
                     yield f"what is said to {words}", self._one(words)
@@ -185,7 +188,7 @@ class Commands:
         making = _asked_here(self._side, self._questions)
         with _set(service_calls, "Client", making), _set(apps, "time", self._clock):
             status, *texts = called(words, draw)
-        out, errors = (text.replace(self._folder, "") for text in texts)
+        out, errors = (_TOOK.sub("", text.replace(self._folder, "")) for text in texts)
         return status, out, errors
 
 
@@ -248,12 +251,13 @@ def said_of_recording(
     file: Path, names: list[str], step: str, draw: Draw
 ) -> Iterator[tuple[str, Any]]:
     """Ask a recording by commands; names and steps are some of those that are in it."""
+    queues, page = file.with_name("queues.yaml"), file.with_name("page.html")
+    queues.write_text(_FILES["config.yaml"], encoding="utf-8")
     for template in _OF_RECORDINGS:
         if not draw.once_in(2 * _SHARE):
             continue
-        words = [
-            it.format(file=file, name=draw.one_of(names), step=step) for it in template.split()
-        ]
+        things = {"file": file, "name": draw.one_of(names), "queues": queues, "page": page}
+        words = [it.format(**things, step=step) for it in shlex.split(template)]
         if draw.once_in(4):
             words.append("--json")
         yield f"what is said to trace {template}", called(["trace", *words], draw)

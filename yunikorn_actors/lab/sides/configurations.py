@@ -98,6 +98,40 @@ _OF_ANY_KIND: Final = 3
 """In one document of so many something of another kind may stand anywhere."""
 
 
+_OF_A_PARTITION: Final = (
+    "queues: [{name: root, limits: [{users: [ann], maxresources: {vcore: 0}}]}]",
+    "queues: [{name: root, limits: [{groups: ['*'], maxapplications: 1}]}]",
+    "queues: [{name: root, submitacl: 'a, b c d'}]", "queues: !!set {root}",
+    "queues: [{name: root, queues: [{name: '@recovery@'}]}]", "queues: &all [{name: root}]",
+    "usergroupresolver: {type: ldap}, queues: [{name: root}]",
+    "usergroupresolver: {type: os}, queues: [{name: root}]",
+    "nodesortpolicy: {type: fair, resourceweights: {vcore: -1}}, queues: [{name: root}]",
+    "limits: [{users: [a]}], queues: [{name: root, limits: [{users: [b]}]}]",
+    "placementrules: [{name: tag}], queues: [{name: root}]",
+    "placementrules: [{name: fixed}], queues: [{name: root}]",
+    "placementrules: [{name: user, filter: {users: ['^(']}}], queues: [{name: root}]",
+    "queues: [{name: root, queues: [{name: a, name: b}]}]",
+    "queues: [{name: root, submitacl: 2001-01-01}]", "queues: [{name: root, [a]: b}]",
+    f"queues: {'[' * 120}{']' * 120}", "queues: [", r'queues: [{name: "\ud800"}]',
+    "queues: [{name: root, maxapplications: 0x10}]", "queues: [{name: root, maxapplications: 1_0}]",
+)  # fmt: skip
+_WRITTEN: Final = (
+    *(f"partitions: [{{name: default, {it}}}]" for it in _OF_A_PARTITION),
+    "a: b\x07", "a: 1\n---\nb: 2\n", "partitions: [{name: '[a', queues: [{name: root}]}]", "",
+    "partitions: []", "- a\n b: [", "odd: 1", "partitions", "5",
+)  # fmt: skip
+"""With something wrong in most that no document of JSON could have, or that is drawn too rarely."""
+
+
+def read_as_written(draw: Draw) -> tuple[str, Any]:
+    """Return what is said of a text."""
+    text = draw.one_of(_WRITTEN)
+    try:
+        return f"read of {text}", (parse_config(text), warnings_in(text))
+    except ConfigError as error:
+        return f"refused of {text}", [str(it) for it in error.faults]
+
+
 def _places(part: Any) -> Iterator[tuple[Any, Any]]:  # noqa: ANN401 - of a document
     """Yield all that can be changed: what holds it, and its key or index there."""
     entries = part.items() if isinstance(part, dict) else enumerate(part)

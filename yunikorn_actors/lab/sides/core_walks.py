@@ -46,7 +46,9 @@ class Program(si.ResourceManagerCallback):
 
     def __init__(self, draw: Draw) -> None:
         self.refuses = draw.one_of(("", "", "n1", "n2"))
-        self.dump = draw.one_of(('{"well": true}', "none", ""))
+        self.dump: Any = draw.one_of(('{"well": true}', "none", "", 5))
+        self.is_odd = draw.once_in(3)
+        """Whether it raises now and then, or answers what is no answer."""
         self.received: list[Any] = []
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -67,16 +69,25 @@ class Program(si.ResourceManagerCallback):
         self.received.append(request)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
+        if self.is_odd and args.node_id == "n3":
+            raise ValueError("odd")
+        odd: Any = 5
+        if self.is_odd and args.node_id == "n2":
+            return odd  # type: ignore[no-any-return] # what nobody should
         return "not there" if args.node_id == self.refuses else None
 
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
+        if self.is_odd:
+            return None
         index = min(args.start_index, len(args.preempt_allocation_keys) - 1)
         return si.PreemptionPredicatesResponse(success=True, index=index)
 
     def get_state_dump(self) -> str:
-        return self.dump
+        if self.is_odd and not self.dump:
+            raise ValueError("odd")
+        return self.dump  # type: ignore[no-any-return] # as it was drawn
 
 
 class _OnLoop(AsyncResourceManagerCallback):
@@ -345,7 +356,10 @@ class _Awaited:
         self._program = Program(draw)
         self._loop = asyncio.new_event_loop()
         self._clock = StandingClock(EPOCH_NS)
-        self.core: Final = AsyncSchedulerCore(driver="direct", instance="walk", clock=self._clock)
+        self.core: Final = AsyncSchedulerCore(
+            driver="direct", instance="walk", clock=self._clock,
+            on_callback_error=lambda *what: self._program.received.append(repr(what)),
+        )  # fmt: skip
         self._run(self.core.start())
         self._streams: dict[str, AsyncIterator[Any]] = {}
         self._awaited: dict[str, asyncio.Task[Any]] = {}

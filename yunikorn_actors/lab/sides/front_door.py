@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from math import ceil
 from typing import Any, Final, Protocol, Self
 
 from yunikorn_actors import si
@@ -35,6 +36,7 @@ HEARD: Final = "what the callback of the program heard"
 _STEPS: Final = (10, 25)
 PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.0002
+_AT_ONCE_S: Final = 0.001
 _ROUNDS: Final = 3
 """What comes on a loop leaves more to it: so many rounds at a time."""
 QUEUES: Final = """
@@ -55,6 +57,12 @@ partitions:
       submitacl: "*"
       maxapplications: 1
       properties: {application.sort.policy: easy}
+    - name: spare
+      submitacl: "*"
+      properties: {preemption.grace: 50s}
+    - name: brief
+      submitacl: "*"
+      properties: {preemption.grace: 1ms}
     - name: closed
       submitacl: bob
 """
@@ -63,6 +71,11 @@ _LEAVES: Final = ("batch", "batch", "sure", "first", "closed", "nowhere")
 _GANGS: Final[tuple[dict[str, Any] | None, ...]] = (
     None, None, None, None,
     {"driver": {"vcore": 1}, "executor": {"count": 2, "vcore": 2}},
+    {
+        "executor": {"count": 2, "vcore": 1, "priority": 3, "tags": {"a": "1"}},
+        "driver": {"vcore": 1, "where": {"zone": "a"}},
+    },
+    {"executor": {"count": 3, "vcore": 1, "spread": "zone"}, "driver": {"vcore": 1, "runtime": 5}},
 )  # fmt: skip
 _SIZES: Final[tuple[dict[str, Any], ...]] = (
     {"vcore": 1}, {"vcore": 1}, {"vcore": 2}, {"vcore": "500m"}, {"vcore": 1, "memory": "1G"},
@@ -75,6 +88,12 @@ _MANNERS: Final[tuple[dict[str, Any], ...]] = (
     {"fits": lambda node: node != "n1"}, {"deadline": "1h"}, {"group": "executor"},
     {"where": {"zone": "c"}}, {"gpu_model": "A|B"},
 )  # fmt: skip
+_TREATED: Final[tuple[dict[str, Any], ...]] = (
+    {}, {}, {}, {"tags": {"b": "2"}}, {"priority": 2, "may_preempt": False}, {"fallback": True},
+    {"timeout": "5m"}, {"stays": True}, {"preemptible": False, "tags": {"a": "0"}},
+    {"groups": ["dev"]},
+)  # fmt: skip
+"""What an application says of itself and of its asks."""
 _NODES: Final[tuple[dict[str, Any], ...]] = (
     {"vcore": 4, "memory": "16G"}, {"vcore": 6, "attributes": {"zone": "a"}},
     {"vcore": 3, "attributes": {"zone": "b"}}, {"vcore": 8, "gpus": 2, "gpu_model": "A"},
@@ -241,9 +260,10 @@ def walk(
     no gangs. Where a connection breaks, what is under way there begins anew, and which placeholder
     goes first may be another one.
     """
+    topology = "fused" if with_functions and draw.once_in(2) else "proposing"
     arguments = {
-        "driver": "direct", "instance": "front", "clock": StandingClock(EPOCH_NS),
-        "settings": Settings(predicate_timeout_ns=HOUR),
+        "topology": topology, "driver": "direct", "instance": "front",
+        "clock": StandingClock(EPOCH_NS), "settings": Settings(predicate_timeout_ns=HOUR),
     }  # fmt: skip
     raw = _RawAsked() if with_functions else _Raw()
     with door(arguments, raw) as opened:
@@ -313,7 +333,7 @@ class _Program:
         if with_functions:
             self._steps += (
                 *(self._submit,) * 4, self._make_pool, self._shut, self._contend, self._contend,
-                self._return, self._return, self._look_at_leases,
+                self._return, self._return, self._look_at_leases, self._miss_a_deadline,
             )  # fmt: skip
 
     def begin(self) -> Iterator[Heard]:
@@ -348,6 +368,7 @@ class _Program:
         while True:
             # What the core has answered last may have the front send something.
             self._wait_until(lambda: self._door.is_settled and self._core.is_settled())
+            self._wait_until(lambda: not any(map(_is_nearly_lost, self._leases())))
             self._wait_until(lambda: self._door.is_settled and len(self._at_work()) >= self._held())
             begun = self._at_work()
             if not begun:
@@ -418,7 +439,7 @@ class _Program:
         gang = draw.one_of(_GANGS[:1] if self._is_plain else _GANGS)
         words = {
             "queue": f"root.{draw.one_of(_LEAVES)}", "user": draw.one_of(("ann", "bob")),
-            "gang": gang, "gang_style": draw.one_of(("Soft", "Hard")),
+            "gang": gang, "gang_style": draw.one_of(("Soft", "Hard")), **draw.one_of(_TREATED),
         }  # fmt: skip
         self._apps.append(self._do(lambda: self._scheduler.application(name, **words)))
 
@@ -432,13 +453,25 @@ class _Program:
 
     def _contend(self) -> None:
         """Have one application take all room, and one with a guarantee ask for some of it."""
-        for leaf, user, count, size in (("batch", "ann", 6, 1), ("sure", "bob", 2, 2)):
+        free = sum(node.free.get("vcore", 0) // 1000 for node in self._scheduler.nodes.values())
+        taking = self._draw.one_of(("batch", "spare", "spare", "brief"))
+        # What is lost at once comes one after the other, and is given back in one request or more.
+        wanted = ("sure", "bob", 1, 1) if taking == "brief" else ("sure", "bob", 2, 2)
+        for leaf, user, count, size in ((taking, "ann", max(1, free), 1), wanted):
             app = self._stand_in(f"of-{leaf}", f"root.{leaf}", user)
             for _ in range(count):
                 self._ask_alone(app, f"k{self._draw.whole(1, 60)}", size)
                 # Those that wait to be sent may go in one request, or in two.
                 self._settle()
         self._wait()
+
+    def _miss_a_deadline(self) -> None:
+        """Ask for more than there ever is, and wait until that is withdrawn."""
+        app, key = self._draw.one_of(self._apps), f"late{len(self._futures)}"
+        future = self._do(lambda: app.ask(key, vcore=99, deadline=_AT_ONCE_S))
+        self._futures[f"{app.id} {key} 0"] = future
+        self._deadline = time.monotonic() + PATIENCE_S
+        self._wait_until(future.done)
 
     def _stand_in(self, name: str, queue: str, user: str) -> Application:
         found: Application = self._do(
@@ -488,7 +521,7 @@ class _Program:
 
     def _look_at_leases(self) -> Any:  # noqa: ANN401 - plain values
         return [
-            (_shown(it), it.seconds_left is None, it.wanted_back.is_set(), repr(it.running))
+            (_shown(it), _tens(it.seconds_left), it.wanted_back.is_set(), repr(it.running))
             for it in self._leases()
         ]
 
@@ -550,6 +583,16 @@ def _outcome(future: Future[Any]) -> str:
         return repr(error)
     found = future.result()
     return _shown(found) if isinstance(found, BaseLease) else repr(found)
+
+
+def _is_nearly_lost(lease: BaseLease) -> bool:
+    left_s = lease.seconds_left
+    return left_s is not None and left_s < 1
+
+
+def _tens(seconds: float | None) -> int | None:
+    """Count tens of seconds, those that have begun: the computer takes some of the last one."""
+    return None if seconds is None else ceil(seconds / 10)
 
 
 def _shown(lease: BaseLease) -> str:

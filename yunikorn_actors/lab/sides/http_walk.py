@@ -8,6 +8,7 @@ whether there is such a thing. Answers are read by the client of the standard li
 
 import gzip
 import json
+import re
 import socket
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,8 @@ _TELLS_OF_ITSELF: Final = frozenset(
 _UNSTEADY_HEADERS: Final = frozenset(
     {"date", "set-cookie", "content-length", "content-encoding", "transfer-encoding"}
 )
+_READERS: Final = re.compile(r'"eventStreams": \[[^]]*\]')
+"""In a dump; that one of them has gone is noticed when something is sent to it."""
 NONE, READ, FULL = range(3)
 _OK, _DONE, _MOVED, _BAD, _NO_TOKEN, _NOT_SO = 200, 204, 301, 400, 401, 405
 
@@ -527,7 +530,8 @@ def _of_form(said: str, path: Path, answer: Answered) -> Iterator[str]:
 def _shown_of(path: str, answer: Answered) -> Any:  # noqa: ANN401 - plain values
     headers = sorted((k, v) for k, v in answer.headers.items() if k not in _UNSTEADY_HEADERS)
     is_its_own = path.partition("?")[0] in _TELLS_OF_ITSELF or answer.status == _MOVED
-    return answer.status, headers, "" if is_its_own else _plain(answer.body)
+    body = "" if is_its_own else _READERS.sub("", _plain(answer.body))
+    return answer.status, headers, body
 
 
 def _plain(body: bytes) -> str:

@@ -13,6 +13,7 @@ from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides.commanded import said_of_recording
 from yunikorn_actors.lab.sides.inquiries import Answer
 from yunikorn_actors.lab.sides.kept_recording import FILE, KeptRecording
+from yunikorn_actors.lab.sides.played_logs import made_of
 from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Cause, Delivery
@@ -108,7 +109,7 @@ class RecordingQuestions:
                 self._shown, self._drawn, self._chains, self._lives, self._sums, self._exported,
                 self._asked_in_sql, self._pictured, self._run_again, self._compared, self._states,
                 self._what_if, self._scrubbed, self._tailed, self._damaged,
-                self._as_object, self._by_command,
+                self._as_object, self._by_command, self._played,
             )  # fmt: skip
             for ask in asked:
                 if self._draw.once_in(_SHARE):
@@ -395,6 +396,10 @@ class RecordingQuestions:
     def _by_command(self) -> Iterator[Answer]:
         if not self._policies:
             yield from said_of_recording(self._path, self._names(), str(self._step()), self._draw)
+
+    def _played(self) -> Iterator[Answer]:
+        if not self._policies:
+            yield from made_of([str(self._path)], "from-trace", self._draw)
 
 
 def _names_in(value: Any) -> Iterator[str]:  # noqa: ANN401 - plain values
