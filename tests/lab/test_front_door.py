@@ -7,8 +7,9 @@ from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.sides import front_door
-from yunikorn_actors.lab.sides.front_door import Heard, walk
+from yunikorn_actors.lab.sides.front_door import EVENTS, Heard, walk
 from yunikorn_actors.lab.sights import Observation
+from yunikorn_actors.lab.swarm.small_constants import OF_PROGRAMS, made_small
 
 RUN = 7
 
@@ -35,15 +36,24 @@ def test_much_is_tried_and_seen() -> None:
     for words in (
         "held>", "lost,", "'waits'", "cancelled", "InvalidRequest", "UnknownName", "ConfigError",
         "ZeroDivisionError", "call-1 of pool1", "ApplicationChanged", "NodeChanged", "Placed(", "WantedBack(", "LeaseOver(",
+        "DeadlinePassed", "it was not released within 0.001 s",
     ):  # fmt: skip
         assert words in text
+
+
+def test_bounds_of_a_program_are_reached() -> None:
+    heard: list[Heard] = []
+    for run in range(8):
+        with made_small(Draw(4, run), OF_PROGRAMS):
+            heard += walk(Draw(5, run))
+    assert any("lost: " in it for what, events in heard if what == EVENTS for it in events)
 
 
 @pytest.mark.parametrize(("of", "name"), [(Nodes, "leases_on"), (Asks, "withdraw")])
 def test_what_a_front_does_otherwise_is_seen(
     monkeypatch: pytest.MonkeyPatch, of: type, name: str
 ) -> None:
-    before = [walked(run) for run in range(1, 9)]
+    before = [walked(run) for run in range(1, 21)]
     monkeypatch.setattr(of, name, lambda *_, **__: [])
     monkeypatch.setattr(front_door, "PATIENCE_S", 10.0)
-    assert before != [walked(run) for run in range(1, 9)]
+    assert before != [walked(run) for run in range(1, 21)]

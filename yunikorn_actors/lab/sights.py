@@ -28,7 +28,7 @@ from yunikorn_actors.lab.sides.contest_walk import walk_contest
 from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
 from yunikorn_actors.lab.sides.encoded import Encoded
 from yunikorn_actors.lab.sides.foreseen import Forecasts
-from yunikorn_actors.lab.sides.front_door import DUMP, HEARD, OnLoop, walk
+from yunikorn_actors.lab.sides.front_door import DUMP, EVENTS, HEARD, OnLoop, walk
 from yunikorn_actors.lab.sides.inquiries import inquire, leave, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
 from yunikorn_actors.lab.sides.pictured import pictures, simulated
@@ -40,6 +40,7 @@ from yunikorn_actors.lab.sides.restarted import Damage, Ended
 from yunikorn_actors.lab.sides.routed import answers as routed
 from yunikorn_actors.lab.sides.routed import questions_of
 from yunikorn_actors.lab.sides.ruled import ruled
+from yunikorn_actors.lab.swarm.small_constants import OF_PROGRAMS, made_small
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
@@ -265,8 +266,7 @@ class Watched(Oracle):
     def at_the_front_door(self) -> None:
         """Have a program do something, in another core beside this world."""
         if self._turn in _FRONT:
-            is_on_loop = self._number % (2 * TURNS) >= TURNS
-            self._walk("at the front door", _on_a_loop if is_on_loop else _on_threads)
+            self._walk("at the front door", self._front)
         elif self._turn in _WALKS:
             self._walk("at a core", _WALKS[self._turn])
         if self._turn != _NOTHING and self._number % (2 * TURNS) == _CLUSTER:
@@ -286,18 +286,24 @@ class Watched(Oracle):
             seen = [("it does not come to rest, twice", str(error))]
         self._note((f"{where}, {what}", value) for what, value in seen)
 
+    def _front(self, draw: Draw) -> Iterator[tuple[str, Any]]:
+        """On a loop, on threads, or on threads with small bounds of the program."""
+        if self._number % (2 * TURNS) >= TURNS:
+            yield from _on_a_loop(draw)
+            return
+        bounds = OF_PROGRAMS if self._number % (4 * TURNS) >= 2 * TURNS else {}
+        with made_small(Draw(_OF_PROGRAMS, self._number), bounds):
+            yield from walk(draw, with_functions=True)
+
     def _note(self, seen: Iterable[tuple[str, Any]]) -> None:
         self.sights.extend(Observation(what, value) for what, value in seen)
 
 
-def _on_threads(draw: Draw) -> Iterator[tuple[str, Any]]:
-    return walk(draw, with_functions=True)
-
-
 def _on_a_loop(draw: Draw) -> Iterator[tuple[str, Any]]:
     """What shows in how many requests something was sent is left out: that is as it comes."""
-    seen = walk(draw, OnLoop, with_functions=True)
-    return (it for it in seen if it[0] not in {DUMP, HEARD})
+    for what, value in walk(draw, OnLoop, with_functions=True):
+        if what not in {DUMP, HEARD}:
+            yield what, sorted(value) if what == EVENTS else value
 
 
 def _contests(number: int) -> Iterator[tuple[str, Any]]:

@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 from yunikorn_actors import si
-from yunikorn_actors.cli import short_changes
 from yunikorn_actors.config import (
     Acl,
     ExtraConfig,
@@ -58,7 +57,7 @@ _MODULES: Final = (
     rendering, request_guard, form, wire, device_fit, in_words, ids, masking, tag_lookup,
     what_if_text,
     # As they are read where a person or a policy may write anything.
-    arguments, core_arguments, filters, folds, guard, inputs, placement_rules, short_changes,
+    arguments, core_arguments, filters, folds, guard, inputs, placement_rules,
     topology,
     # As figures and names are written for people and other programs.
     admin_routes, charts, durations, figures, jobs, markdown, mermaid, replay_summary, shiviz,

@@ -76,6 +76,13 @@ SMALL: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
 
 None of policies: one policy serves all cores of a process, and remembers what it found.
 """
+OF_PROGRAMS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = {
+    "front.applications": {"EARLY_MAX": (1, 2), "FORMER_MAX": (1, 2)},
+    "front.asks": {"REMEMBERED_MAX": _FEW}, "front.deadlines": {"KEPT_MIN": (1, 2)},
+    "front.subscriptions": {"ROOM": (1, 5, 20)},
+}  # fmt: skip
+"""Those of a program at the front door, beside its core and not within."""
+_ALL: Final = {**SMALL, **OF_PROGRAMS}
 
 
 @cache
@@ -89,7 +96,7 @@ def _places() -> tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]:
         if name.startswith(f"{package}.")
     }
     found = []
-    for module, names in SMALL.items():
+    for module, names in _ALL.items():
         own = vars(sys.modules[f"{package}.{module}"])
         for name in names:
             others = (vars(it) for it in ours.values() if vars(it).get(name) == own[name])
@@ -98,12 +105,16 @@ def _places() -> tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]:
 
 
 @contextmanager
-def made_small(draw: Draw) -> Iterator[None]:
+def made_small(
+    draw: Draw, some: Mapping[str, Mapping[str, tuple[int, ...]]] = SMALL
+) -> Iterator[None]:
     """Make about half of them small in the meantime."""
     former = []
     try:
         for module, name, spaces in _places():
-            value = draw.one_of(SMALL[module][name])
+            if module not in some:
+                continue
+            value = draw.one_of(some[module][name])
             if draw.once_in(2):
                 for space in spaces:
                     former.append((space, name, space[name]))
