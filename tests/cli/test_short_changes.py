@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.what_if.test_simulate import busy
-from yunikorn_actors import si
+from yunikorn_actors import VirtualCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.cli.short_changes import steps_of
 from yunikorn_actors.errors import InvalidRequest
@@ -48,6 +48,21 @@ def test_a_gang_and_the_nodes_that_it_needs(dump: str, capsys: pytest.CaptureFix
     out = capsys.readouterr().out
     assert "placeholder g/what-if-placeholder-0 on what-if-0 at once (vcore 3)" in out
     assert "  g/what-if-3 on what-if-1 at once (vcore 3)" in out
+
+
+def test_another_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = "{name: root, submitacl: '*', queues: [{name: a}]}"
+    parts = ", ".join(f"{{name: {it}, queues: [{root}]}}" for it in ("default", "gpu"))
+    core, file = VirtualCore().start(), tmp_path / "dump.json"
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=f"partitions: [{parts}]")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    file.write_text(json.dumps(core.state_dump()))
+    there = "cpu=2,partition=gpu"
+    asked = ["--node", "cpu=8,partition=gpu", "--ask", f"queue=root.a,user=bob,{there}"]
+    gang = ["--gang", f"queue=root.a,user=bob,count=2,{there}"]
+    assert main(["simulate", "--dump", str(file), *asked, *gang, "--json"]) == 0
+    course = json.loads(capsys.readouterr().out)["course"]
+    assert {it["partition"] for it in course["placed"]} == {"[rm-1]gpu"}
 
 
 def test_what_has_no_name_does_not_collide(dump: str, capsys: pytest.CaptureFixture[str]) -> None:

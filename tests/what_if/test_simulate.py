@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from msgspec.structs import replace as with_fields
 from support import RM
 
 from yunikorn_actors import InvalidRequest, VirtualCore, si
@@ -323,6 +324,12 @@ def test_the_last_words_for_one_reason_count(topology: TopologyName) -> None:
     (wait,) = (it for it in answer.course.waits if it.key == "4")
     assert (wait.from_s, wait.until_s) == (0, None)
     assert "vcore 2 short: vcore 4 of vcore 5 are used" in wait.text
+    # A reader who is shown that it waits from the beginning reads of the beginning.
+    assert "vcore 3 short: vcore 5 of vcore 5 are used" in wait.first_text
+    (line,) = (
+        it for it in lines_of(answer) if it.startswith("  app/4 from the beginning to the e")
+    )
+    assert line.endswith(f": {wait.first_text}; at last: {wait.text}")
 
 
 def test_asks_that_wait_for_the_same_are_one_line() -> None:
@@ -380,3 +387,50 @@ def test_a_manager_that_is_away_makes_no_change(topology: TopologyName) -> None:
             InvalidRequest, match=f"change 1: resource manager {RM}: it is away, so"
         ):
             core.simulate(change)
+
+
+@both
+def test_one_name_in_two_partitions(topology: TopologyName) -> None:
+    """What is released in one is no change in the other, and the text tells them apart."""
+    core = VirtualCore(topology=topology).start()
+    queues = "{name: root, submitacl: '*', queues: [{name: a, resources: {max: {vcore: 4}}}]}"
+    parts = ", ".join(f"{{name: {it}, queues: [{queues}]}}" for it in ("default", "gpu"))
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=f"partitions: [{parts}]")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    for name, runtime in (("default", "100"), ("gpu", "500")):
+        room = node(f"n-{name}", 8_000)
+        place = {si.constants.NODE_PARTITION: name}
+        core.update_node(with_fields(room, nodes=(with_fields(room.nodes[0], attributes=place),)))
+        ann = si.UserGroupInformation(user="ann")
+        app = si.AddApplicationRequest(
+            application_id="app", queue_name="root.a", ugi=ann, partition_name=name
+        )
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        for key in ("runs", "waits"):
+            ask = with_fields(asks(key, vcore=3_000, runtime=runtime).asks[0], partition_name=name)
+            core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+    core.run_until_idle()
+    gone = si.AllocationRelease(application_id="app", allocation_key="runs", partition_name="gpu")
+    releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+    answer = core.simulate(si.AllocationRequest(rm_id=RM, releases=releases))
+    waits, runs = answer.differences
+    gpu = f"[{RM}]gpu"
+    assert (waits.name, waits.without_s, waits.with_s) == ((gpu, "app", "waits"), 500.0, 0.0)
+    assert (runs.name, runs.what) == ((gpu, "app", "runs"), "ended")
+    lines = list(lines_of(answer))
+    assert "  app/waits of partition gpu on n-gpu at once, ends after 8 min 20 s (vcore 3)" in lines
+    assert "  app/waits on n-default after 1 min 40 s, ends after 3 min 20 s (vcore 3)" in lines
+
+
+@both
+def test_what_may_come_behind_the_end_is_not_called_never(topology: TopologyName) -> None:
+    core = busy(topology)
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    changes = (
+        Reconfigure(queue="root.a", max={"vcore": 8_000}),
+        Reconfigure(queue="root.a", user="ann", max={"vcore": 8_000}),
+    )
+    line = "  app/3: starts {}, with the changes at once on n1"
+    assert line.format("not within 5 s") in lines_of(core.simulate(*changes, until=5))
+    assert not [it for it in lines_of(core.simulate(*changes)) if "not within" in it]

@@ -17,9 +17,9 @@ NEW: Final = "what-if"
 _KINDS: Final = {"cpu": "vcore"}
 _OF_APP: Final = ("queue", "user")
 _NAMES: Final = {
-    "ask": ("app", *_OF_APP, "key", "count", "priority", "node", "runtime"),
-    "gang": ("app", *_OF_APP, "count", "priority", "runtime"),
-    "node": ("id", "count"),
+    "ask": ("app", *_OF_APP, "key", "count", "priority", "node", "runtime", "partition"),
+    "gang": ("app", *_OF_APP, "count", "priority", "runtime", "partition"),
+    "node": ("id", "count", "partition"),
 }
 """By option; what has another name is an amount."""
 _WHOLE: Final = ("count", "priority")
@@ -99,9 +99,11 @@ def _amount(name: str, key: str, text: str) -> int:
 
 def _ask(words: Step, amounts: Step, name: str) -> list[Step]:
     new, app = _application(words, {}, name)
-    ask = {"app": app, "key": words.get("key", name), "resource": amounts} | {
-        key: words[key] for key in ("count", "priority") if key in words
-    }
+    ask = (
+        _place(words)
+        | {"app": app, "key": words.get("key", name), "resource": amounts}
+        | {key: words[key] for key in ("count", "priority") if key in words}
+    )
     if "node" in words:
         ask["required_node"] = words["node"]
     return [*new, {"ask": ask | _runtime(words)}]
@@ -114,7 +116,7 @@ def _gang(words: Step, amounts: Step, name: str) -> list[Step]:
     new, app = _application({"queue": "", **words}, {"placeholder_ask": whole}, name)
     member = {
         "app": app, "key": name, "resource": amounts, "count": count, "task_group": name,
-        "priority": words.get("priority", 0), **_runtime(words),
+        "priority": words.get("priority", 0), **_runtime(words), **_place(words),
     }  # fmt: skip
     placeholder = {**member, "key": f"{name}-placeholder", "placeholder": True}
     return [*new, {"ask": placeholder}, {"ask": member}]
@@ -124,7 +126,12 @@ def _application(words: Step, more: Step, name: str) -> tuple[list[Step], str]:
     """Return the step that adds it: with a queue or a user it is a new one."""
     app = words.get("app", name)
     own = {key: words[key] for key in _OF_APP if key in words}
-    return ([{"add_app": {"id": app} | own | more}] if own or "app" not in words else []), app
+    added = {"id": app} | own | more | _place(words)
+    return ([{"add_app": added}] if own or "app" not in words else []), app
+
+
+def _place(words: Step) -> Step:
+    return {"partition": words["partition"]} if "partition" in words else {}
 
 
 def _runtime(words: Step) -> Step:

@@ -47,7 +47,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import check_is_whole
 from yunikorn_actors.values.durations import NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name
-from yunikorn_actors.what_if.answer import Answer, Course, differences_of
+from yunikorn_actors.what_if.answer import Answer, Course, FullName, differences_of
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.run import Manager, Run
 from yunikorn_actors.what_if.text import basis_lines, difference_lines
@@ -57,8 +57,6 @@ AT_ONCE_NS: Final = 20_000_000
 SAME_S: Final = 1.0
 """A start is as recorded if it is on the same node and no more than this apart."""
 UNLIKE_MAX: Final = 10
-AskName = tuple[str, str, str]
-"""The partition, the application and the key."""
 _NEVER: Final = -1
 NO_END: Final = "what came behind its last message: the recording has no end"
 
@@ -133,7 +131,7 @@ def _assumptions(course: Course) -> Iterator[str]:
 class _Life:
     """An allocation of the recording."""
 
-    ask: AskName
+    ask: FullName
     uuid: str
     node: str
     start_ns: int
@@ -185,7 +183,7 @@ class _Recorded:
 
     def __init__(self, trace: TraceReader) -> None:
         self.calls: list[_Call] = []
-        self.lives: defaultdict[AskName, list[_Life]] = defaultdict(list)
+        self.lives: defaultdict[FullName, list[_Life]] = defaultdict(list)
         """Of each ask, in the order in which they began."""
         self.of_app: defaultdict[tuple[str, str], list[_Life]] = defaultdict(list)
         self.answers: defaultdict[tuple[str, str, bool], list[str]] = defaultdict(list)
@@ -318,16 +316,16 @@ class _Recorded:
 
     def unlike(self, course: Course) -> Iterator[str]:
         """Yield which starts are not as they were recorded."""
-        made: defaultdict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+        made: defaultdict[FullName, list[tuple[float, str]]] = defaultdict(list)
         for one in course.placed:
-            made[one.application, one.key].append((one.at_s, one.node))
+            made[one.name].append((one.at_s, one.node))
         for life in self.starts:
-            name, at_s = life.ask[1:], (life.start_ns - self.start_ns) / SECOND
+            name, at_s = life.ask, (life.start_ns - self.start_ns) / SECOND
             near = [it for it in made[name] if it[1] == life.node and abs(it[0] - at_s) <= SAME_S]
             if near:
                 made[name].remove(near[0])
             else:
-                yield f"{'/'.join(name)} on {life.node} after {at_s:g} s"
+                yield f"{'/'.join(name[1:])} on {life.node} after {at_s:g} s"
 
 
 # -- the run
@@ -353,7 +351,7 @@ class _RecordedRun(Run):
         super().__init__(simulator, changes, others_max=0)
         self._recorded, self._config = recorded, config
         self._has_admin = any(isinstance(it.message, rm.AdminConfigUpdate) for it in recorded.calls)
-        self._begun: Counter[AskName] = Counter()
+        self._begun: Counter[FullName] = Counter()
         self._lives: dict[str, _Life] = {}
         """What an allocation was in the recording, by its UUID now."""
         self._now: dict[int, Allocation] = {}
@@ -568,7 +566,7 @@ class _RecordedRun(Run):
 def what_if_lines(found: WhatIf) -> Iterator[str]:
     """Yield what fares otherwise, ask by ask and in sum, and what that rests on."""
     answer = found.answer
-    yield from difference_lines(answer.differences)
+    yield from difference_lines(answer)
     yield from basis_lines(answer)
     yield (
         f"run again under its own configuration, {found.as_recorded} of {found.starts} starts are "

@@ -8,15 +8,30 @@ from typing import Final, TypeVar
 
 AskName = tuple[str, str]
 """The application and the key."""
+FullName = tuple[str, str, str]
+"""Of an ask: its partition, by full name, its application and its key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A repeat of an ask got a node."""
+class OfAsk:
+    """What happens to an ask, or to a repeat of it."""
 
     application: str
     key: str
-    queue: str
+    queue: str = ""
+    user: str = ""
+    partition: str = ""
+    """By its full name: another one may have an application of the same id."""
+
+    @property
+    def name(self) -> FullName:
+        return self.partition, self.application, self.key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(OfAsk):
+    """A repeat of an ask got a node."""
+
     node: str
     at_s: float
     ends_s: float | None
@@ -24,15 +39,12 @@ class Placed:
     is_placeholder: bool = False
     resources: dict[str, int] = field(default_factory=dict)
     uuid: str = ""
-    user: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(OfAsk):
     """An allocation ended before its time, or an ask was withdrawn while it waited."""
 
-    application: str
-    key: str
     node: str
     """Empty for an ask."""
     at_s: float
@@ -42,8 +54,6 @@ class Ended:
     """The words of the core for it."""
     beneficiary: str = ""
     """For which ask or queue it was preempted."""
-    queue: str = ""
-    user: str = ""
 
     @property
     def loss(self) -> str:
@@ -75,17 +85,17 @@ class NotTaken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class Wait(OfAsk):
     """What an ask waited for, and when."""
 
-    application: str
-    key: str
-    queue: str
     from_s: float
     until_s: float | None
     """When that was over; None if it was so at the end."""
     cause: str
     text: str
+    """As it was at last."""
+    first_text: str = ""
+    """As it was when that began, where that is something else: more or less of it was short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +122,8 @@ class Course:
     """The bound on what one answer may cost ended it."""
     digest: str
     """Of the state at the end, but for its revision; empty if it was not wanted."""
+    has_more: bool = False
+    """Behind the end of the run something else is known to happen."""
     assumed: dict[str, int] = field(default_factory=dict)
     """How often each kind of assumption was needed."""
     failures: tuple[str, ...] = ()
@@ -134,17 +146,15 @@ class Course:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A repeat of an ask that fares otherwise than it would without the changes."""
+class Difference(OfAsk):
+    """A repeat of an ask that fares otherwise than it would without the changes.
 
-    application: str
-    key: str
-    """Empty for an application that is refused, or taken; of a node alone it is its name."""
+    The key is empty for an application that is refused, or taken; of a node alone it is its name.
+    """
+
     what: str
     """`starts`, `does not start`, `earlier`, `later`, `elsewhere`, `preempted`, `spared`, `ended`,
     `not ended`, `withdrawn`, `not withdrawn`, `refused` or `taken`."""
-    queue: str = ""
-    user: str = ""
     without_s: float | None = None
     """When it starts, or is preempted, ended or withdrawn, without the changes."""
     with_s: float | None = None
@@ -177,13 +187,13 @@ def differences_of(course: Course, without: Course) -> tuple[Difference, ...]:
     return tuple(it for part in parts for it in sorted(part, key=_place))
 
 
-def _place(one: Difference) -> AskName:
-    return one.application, one.key
+def _place(one: Difference) -> tuple[str, ...]:
+    return one.application, one.key, one.partition
 
 
 def _starts(course: Course, without: Course) -> Iterator[Difference]:
     after, before = _by_ask(course.placed), _by_ask(without.placed)
-    open_ = {(it.application, it.key): it.text for it in course.waits if it.until_s is None}
+    open_ = {it.name: it.text for it in course.waits if it.until_s is None}
     for name in {**before, **after}:
         for one, other in zip_longest(after[name], before[name]):
             what = _what(one, other)
@@ -203,10 +213,10 @@ def _what(one: Placed | None, other: Placed | None) -> str:
 _T = TypeVar("_T", Placed, Ended)
 
 
-def _by_ask(found: Iterable[_T]) -> defaultdict[AskName, list[_T]]:
-    by_ask: defaultdict[AskName, list[_T]] = defaultdict(list)
+def _by_ask(found: Iterable[_T]) -> defaultdict[FullName, list[_T]]:
+    by_ask: defaultdict[FullName, list[_T]] = defaultdict(list)
     for one in found:
-        by_ask[one.application, one.key].append(one)
+        by_ask[one.name].append(one)
     return by_ask
 
 
@@ -239,6 +249,7 @@ def _difference(
         what=what,
         queue=known.queue,
         user=known.user,
+        partition=known.partition,
         without_s=None if other is None else other.at_s,
         with_s=None if one is None else one.at_s,
         without_node="" if other is None else other.node,
@@ -268,6 +279,7 @@ class Share:
 
     kind: str
     name: str
+    partition: str
     counts: dict[str, int] = field(default_factory=dict)
     """By what is different."""
     sooner_s: float = 0.0
@@ -277,11 +289,12 @@ class Share:
 
 def shares_of(differences: Iterable[Difference]) -> list[Share]:
     """Add up who gains and who loses; of each kind, those that it concerns most come first."""
-    found: dict[AskName, Share] = {}
+    found: dict[FullName, Share] = {}
     for it in differences:
         for kind, name in (("queue", it.queue), ("user", it.user), ("application", it.application)):
             if name:
-                share = found.setdefault((kind, name), Share(kind, name))
+                of_partition = (it.partition, kind, name)
+                share = found.setdefault(of_partition, Share(kind, name, it.partition))
                 share.counts[it.what] = share.counts.get(it.what, 0) + 1
                 if it.what in {"earlier", "later"}:
                     by_s = (it.without_s or 0) - (it.with_s or 0)
@@ -289,5 +302,6 @@ def shares_of(differences: Iterable[Difference]) -> list[Share]:
                     share.later_s += max(0.0, -by_s)
     kinds = ("queue", "user", "application")
     return sorted(
-        found.values(), key=lambda it: (kinds.index(it.kind), -sum(it.counts.values()), it.name)
+        found.values(),
+        key=lambda it: (kinds.index(it.kind), -sum(it.counts.values()), it.name, it.partition),
     )

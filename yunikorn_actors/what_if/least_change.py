@@ -29,7 +29,7 @@ from yunikorn_actors.values.ids import (
 from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
-from yunikorn_actors.what_if.answer import AskName, Course, Wait
+from yunikorn_actors.what_if.answer import AskName, Course, FullName, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
@@ -119,7 +119,6 @@ class _Asked(NamedTuple):
 
     repeats: int
     size: Resource
-    partition: str
     node: str
     """The one that it requires; empty where any will do."""
 
@@ -191,17 +190,17 @@ class _Search:
         # A trial may break rules of a configuration, which what is found does not: so only once.
         self._ordered, self._notes = checked(in_order(wanted.changes), state, policies)
         self._changes = [it.request for it in self._ordered]
-        self._asks: dict[AskName, _Asked] = {}
-        self._others: dict[str, list[tuple[int, Resource]]] = {}
+        self._asks: dict[FullName, _Asked] = {}
+        self._others: dict[tuple[str, str], list[tuple[int, Resource]]] = {}
         """What waits beside what is wanted, by application: how often, and its size."""
         self._take_asks()
-        self._apps = {app for app, _ in self._asks}
-        first = next(iter(self._asks.values()))
-        self._partition = first.partition
-        nodes = state.images.get(first.partition, {"nodes": ()})["nodes"]
+        self._apps = {name[:2] for name in self._asks}
+        """Their partition and id."""
+        (self._partition, *_), first = next(iter(self._asks.items()))
+        nodes = state.images.get(self._partition, {"nodes": ()})["nodes"]
         self._required = next((it for it in nodes if it["node_id"] == first.node), None)
         """The node that is enlarged where another one would not help."""
-        self._queues: dict[str, str] = {}
+        self._queues: dict[tuple[str, str], str] = {}
         """Where applications are, as the first run shows it."""
         self._options: list[Option] = []
         self._assumed: Counter[str] = Counter()
@@ -213,30 +212,32 @@ class _Search:
         """What waits already decides with the changes that are tried, before what is wanted."""
 
     def _take_asks(self) -> None:
-        found: dict[AskName, _Asked] = {}
+        found: dict[AskName, tuple[str, _Asked]] = {}
         for request in self._changes:
             for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
                 size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
                 partition = partition_name(request.rm_id, ask.partition_name)
                 name = (ask.application_id, ask.allocation_key)
                 node = ask.tags.get(TAG_REQUIRED_NODE, "")
-                found[name] = _Asked(ask.max_allocations, size, partition, node)
+                found[name] = partition, _Asked(ask.max_allocations, size, node)
         names = self._wanted.asks or tuple(found)
         for partition, app in _apps(self._state):
             for key, ask in app["asks"].items():
                 name, count, spec = (_id(app), key), ask["remaining"], ask["spec"]
-                if count and name in names:
-                    node = spec.get("required_node", "")
-                    found.setdefault(name, _Asked(count, spec["resource"], partition, node))
+                if count and name in names and found.get(name, (partition,))[0] == partition:
+                    asked = _Asked(count, spec["resource"], spec.get("required_node", ""))
+                    found.setdefault(name, (partition, asked))
                 elif count:
-                    self._others.setdefault(_id(app), []).append((count, spec["resource"]))
+                    others = self._others.setdefault((partition, _id(app)), [])
+                    others.append((count, spec["resource"]))
         for name in names:
             if name not in found:
                 raise InvalidRequest(
                     f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
                     "change: name one that does"
                 )
-            self._asks[name] = found[name]
+            partition, asked = found[name]
+            self._asks[partition, *name] = asked
         if not names:
             raise InvalidRequest("least change: name an ask that is to start")
 
@@ -246,8 +247,8 @@ class _Search:
         if self._starts(course):
             return self._answer(course)
         # Placement may have led them to other queues than they name.
-        self._queues = {it.application: it.queue for it in course.placed}
-        self._queues |= {it.application: it.queue for it in course.waits}
+        happened = (*course.placed, *course.waits)
+        self._queues = {(it.partition, it.application): it.queue for it in happened}
         unsearched: list[str] = []
         for name, search in _SEARCHES.items():
             self._is_cut = False
@@ -261,9 +262,7 @@ class _Search:
         fits = self._starts(course)
         return LeastChange(
             fits=fits,
-            waits=tuple(
-                it for it in course.waits if not fits and (it.application, it.key) in self._asks
-            ),
+            waits=tuple(it for it in course.waits if not fits and it.name in self._asks),
             refused=() if fits else tuple(_reasons(course)),
             options=tuple(self._options),
             trials=self._trials,
@@ -341,7 +340,7 @@ class _Search:
         self._failures |= dict.fromkeys(course.failures)
 
     def _starts(self, course: Course) -> bool:
-        placed = Counter((it.application, it.key) for it in course.placed)
+        placed = Counter(it.name for it in course.placed)
         return all(placed[name] >= it.repeats for name, it in self._asks.items())
 
     def _does(self, plan: Plan) -> bool:
@@ -492,14 +491,15 @@ class _Search:
     def _places(self) -> Iterator[Submission]:
         for request in self._changes:
             for new in request.new if isinstance(request, si.ApplicationRequest) else ():
-                if new.application_id in self._apps:
+                partition = partition_name(request.rm_id, new.partition_name)
+                app = (partition, new.application_id)
+                if app in self._apps:
                     ugi = new.ugi or si.UserGroupInformation()
-                    queue = self._queues.get(new.application_id, new.queue_name)
-                    partition = partition_name(request.rm_id, new.partition_name)
+                    queue = self._queues.get(app, new.queue_name)
                     yield Submission(partition, queue, ugi.user, ugi.groups)
-        for name, app in _apps(self._state):
-            if _id(app) in self._apps:
-                yield Submission(name, app["queue"], app["spec"].get("user", ""), (), app["group"])
+        for name, it in _apps(self._state):
+            if (name, _id(it)) in self._apps:
+                yield Submission(name, it["queue"], it["spec"].get("user", ""), (), it["group"])
 
     # -- what is done to what is there
 
@@ -514,8 +514,12 @@ class _Search:
 
     def _releases(self) -> Iterator[Option]:
         """Find the least work of others whose end makes room."""
-        others = (it for it in _apps(self._state) if _id(it[1]) not in self._apps)
-        yield from self._done(act for name, app in others for act in _work(name, app))
+        yield from self._done(
+            act
+            for name, app in _apps(self._state)
+            if (name, _id(app)) not in self._apps
+            for act in _work(name, app)
+        )
 
     def _done(self, acts: Iterable[Act]) -> Iterator[Option]:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
@@ -560,7 +564,7 @@ class _Search:
     def _waits(self) -> Iterator[Option]:
         course = self._started((), None)
         if course is not None:
-            last = max(it.at_s for it in course.placed if (it.application, it.key) in self._asks)
+            last = max(it.at_s for it in course.placed if it.name in self._asks)
             yield Option("wait", f"wait for {last:g} s", (), last)
 
 

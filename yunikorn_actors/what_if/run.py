@@ -32,7 +32,7 @@ from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
-from yunikorn_actors.what_if.answer import AskName, Course, Ended, NotTaken, Placed, Wait, Waiting
+from yunikorn_actors.what_if.answer import Course, Ended, FullName, NotTaken, Placed, Wait, Waiting
 from yunikorn_actors.what_if.changes import Change, carry_out
 from yunikorn_actors.what_if.core_state import Work, context_of, loop_of, work_of
 
@@ -108,9 +108,9 @@ class Run:
         changes: Sequence[Change] = (),
         *,
         fits: Fits | None = None,
-        watched: Sequence[AskName] = (),
+        watched: Sequence[FullName] = (),
         others_max: int | None = None,
-        awaited: Mapping[AskName, int] | None = None,
+        awaited: Mapping[FullName, int] | None = None,
         is_over: Callable[[], bool] | None = None,
         asked_back: Sequence[Work] | None = None,
         let_decide: Callable[[], None] | None = None,
@@ -140,7 +140,7 @@ class Run:
         self._placed: list[Placed] = []
         self._ended: list[Ended] = []
         self._refused: list[NotTaken] = []
-        self._waits: dict[AskName, tuple[object, Wait]] = {}
+        self._waits: dict[FullName, tuple[object, Wait]] = {}
         """Those that are not over, each with what tells its obstacle from others."""
         self._waits_over: list[Wait] = []
         self._waiting: list[Waiting] = []
@@ -364,7 +364,7 @@ class Run:
         queue, user = self._owner(name, application)
         self._ended.append(
             Ended(
-                application=application, key=key, queue=queue, user=user, node=node,
+                application=application, key=key, queue=queue, user=user, partition=name, node=node,
                 at_s=self._seconds, why=_T(why).name, message=message,
                 beneficiary=_named(whom),
             )
@@ -380,7 +380,7 @@ class Run:
             if runtime_ns != NEVER_NS:
                 ends_ns = self._simulator.now_ns + runtime_ns
                 self._end_later(ends_ns, name, allocation)
-        ask = (new.application_id, new.allocation_key)
+        ask = (name, new.application_id, new.allocation_key)
         if self._awaited and ask in self._awaited:
             self._awaited -= Counter([ask])
         size = new.resource_per_alloc
@@ -391,6 +391,7 @@ class Run:
                 key=new.allocation_key,
                 queue=queue,
                 user=user,
+                partition=name,
                 node=new.node_id,
                 at_s=self._seconds,
                 ends_s=None if ends_ns is None else (ends_ns - self._begin_ns) / SECOND,
@@ -476,8 +477,8 @@ class Run:
         if self._awaited is not None or self._looked in {(*now, True), (*now, is_last)}:
             return
         causes: Counter[str] = Counter()
-        waiting: set[AskName] = set()
-        explained: list[Why] = []
+        waiting: set[FullName] = set()
+        explained: dict[FullName, Why] = {}
         is_whole = True
         for name, partition in self._partitions.items():
             loop = loop_of(self._simulator.machines, partition)
@@ -489,31 +490,30 @@ class Run:
                 causes[one.cause.value] += one.count
             asks = self._waiting_asks(name)
             waiting.update(asks)
-            if asks.keys() <= {*self._watched}:
-                explained += self._explained(name, loop)
-            elif is_last or self._may_look_at_others(name, asks):
-                explained += loop.explain(_question(name), self._simulator.now_ns).waiting
-                # Of very many only some are in that list.
-                known = {(it.application_id, it.key) for it in explained}
-                explained += self._explained(name, loop, known)
-            else:
-                is_whole = False
-                explained += self._explained(name, loop)
+            found: Sequence[Why] = ()
+            if not asks.keys() <= {*self._watched}:
+                if is_last or self._may_look_at_others(name, asks):
+                    found = loop.explain(_question(name), self._simulator.now_ns).waiting
+                else:
+                    is_whole = False
+            explained |= {(name, it.application_id, it.key): it for it in found}
+            # Of very many only some are in that list.
+            explained |= self._explained(name, loop, explained)
         self._looked = *now, is_whole
         if not self._waiting or self._waiting[-1].causes != causes:
             self._waiting.append(Waiting(at_s=self._seconds, causes=dict(sorted(causes.items()))))
-        self._note_waits([it for it in explained if it.waits], waiting)
+        self._note_waits({name: it for name, it in explained.items() if it.waits}, waiting)
 
-    def _waiting_asks(self, name: str) -> dict[AskName, AskSpec]:
+    def _waiting_asks(self, name: str) -> dict[FullName, AskSpec]:
         return {
-            (app.id, ask.spec.key): ask.spec
+            (name, app.id, ask.spec.key): ask.spec
             for app in self._partitions[name].state.applications.values()
             if app.swaps or any(app.pending.values())
             for ask in app.asks.values()
             if ask.remaining or ask.parked
         }
 
-    def _may_look_at_others(self, name: str, asks: Mapping[AskName, AskSpec]) -> bool:
+    def _may_look_at_others(self, name: str, asks: Mapping[FullName, AskSpec]) -> bool:
         """Whether all that waits may be explained: each size of it looks at every node."""
         if self._others_left > 0:
             sizes = {frozenset(it.resource.items()) for it in asks.values()}
@@ -523,21 +523,23 @@ class Run:
         return self._others_left > 0
 
     def _explained(
-        self, name: str, loop: PlanningLoop, known: Collection[AskName] = ()
-    ) -> Iterator[Why]:
+        self, name: str, loop: PlanningLoop, known: Collection[FullName]
+    ) -> dict[FullName, Why]:
         """Explain each ask of the changes by itself."""
         applications = self._partitions[name].state.applications
-        for application, key in self._watched:
-            if application in applications and (application, key) not in known:
-                asked = _question(name, application, key)
-                yield from loop.explain(asked, self._simulator.now_ns).waiting
+        found: dict[FullName, Why] = {}
+        for ask in self._watched:
+            if ask[0] == name and ask[1] in applications and ask not in known:
+                asked = _question(*ask)
+                for it in loop.explain(asked, self._simulator.now_ns).waiting:
+                    found[ask] = it
+        return found
 
-    def _note_waits(self, explained: list[Why], waiting: set[AskName]) -> None:
+    def _note_waits(self, current: Mapping[FullName, Why], waiting: set[FullName]) -> None:
         """End the waits that are over, and begin those for something else.
 
-        Of what only has become more or less, the last words count.
+        Of what only has become more or less, the first words count, and the last ones.
         """
-        current = {(it.application_id, it.key): it for it in explained}
         for name, (obstacle, wait) in tuple(self._waits.items()):
             why = current.get(name)
             if name not in waiting if why is None else _identity(why) != obstacle:
@@ -545,14 +547,17 @@ class Run:
                 self._waits_over.append(replace(wait, until_s=self._seconds))
         for name, why in current.items():
             known = self._waits.get(name)
-            from_s = self._seconds if known is None else known[1].from_s
-            self._waits[name] = (
-                _identity(why),
-                Wait(
-                    application=why.application_id, key=why.key, queue=why.queue, from_s=from_s,
-                    until_s=None, cause=why.decisive.cause.value, text=why.reason,
-                ),
+            from_s, first = (self._seconds, why.reason)
+            if known is not None:
+                from_s, first = known[1].from_s, known[1].first_text or known[1].text
+            partition, application, key = name
+            wait = Wait(
+                application=application, key=key, queue=why.queue, partition=partition,
+                user=self._owner(partition, application)[1], from_s=from_s, until_s=None,
+                cause=why.decisive.cause.value, text=why.reason,
+                first_text="" if first == why.reason else first,
             )  # fmt: skip
+            self._waits[name] = _identity(why), wait
 
     def _course(self, *, is_cut: bool, digest: bool) -> Course:
         self._look(is_last=True)
@@ -565,6 +570,7 @@ class Run:
             until_s=self._seconds,
             is_cut=is_cut,
             digest=digest_of(self._simulator) if digest else "",
+            has_more=self._next_ns(None) is not None,
             assumed=dict(self.counts),
             failures=tuple(self._failures),
         )

@@ -9,7 +9,8 @@ from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.values.durations import SECOND
-from yunikorn_actors.what_if.answer import Answer, Course, differences_of
+from yunikorn_actors.values.ids import partition_name
+from yunikorn_actors.what_if.answer import Answer, Course, FullName, differences_of
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
@@ -119,10 +120,14 @@ def beginning(
     return partial(Twin, origin, machines_of(origin))
 
 
-def _asked(changes: list[Change]) -> list[tuple[str, str]]:
+def _asked(changes: list[Change]) -> list[FullName]:
     requests = [it.request for it in changes]
-    asks = [ask for it in requests if isinstance(it, si.AllocationRequest) for ask in it.asks]
-    return [(ask.application_id, ask.allocation_key) for ask in asks]
+    return [
+        (partition_name(it.rm_id, ask.partition_name), ask.application_id, ask.allocation_key)
+        for it in requests
+        if isinstance(it, si.AllocationRequest)
+        for ask in it.asks
+    ]
 
 
 _WORDS: Final = {

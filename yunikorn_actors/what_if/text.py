@@ -1,11 +1,17 @@
 """An answer in words, a line for each thing."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, groupby
 from typing import Final, TypeVar
 
 from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.values.durations import duration
+from yunikorn_actors.values.ids import (
+    DEFAULT_PARTITION,
+    manager_of_partition,
+    short_partition_name,
+)
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
     KEPT,
@@ -13,6 +19,7 @@ from yunikorn_actors.what_if.answer import (
     Course,
     Difference,
     Ended,
+    OfAsk,
     Placed,
     Share,
     Wait,
@@ -27,18 +34,19 @@ _T = TypeVar("_T")
 
 def lines_of(answer: Answer) -> Iterator[str]:
     """Yield the answer, line by line."""
-    course = answer.course
+    course, where = answer.course, _Where(answer.revisions)
     yield f"{_head(answer)}, {duration(course.until_s)} ahead"
-    yield from _section("starts", course.placed, _placed)
+    yield from _section("starts", course.placed, partial(_placed, where))
     alike = [[*some] for _, some in groupby(_last(course), _same)]
-    yield from _section("waits", alike, _waits)
-    yield from _section("ended or withdrawn", course.ended, _ended)
+    yield from _section("waits", alike, partial(_waits, where))
+    yield from _section("ended or withdrawn", course.ended, partial(_ended, where))
     refused = [f"{it.what} {it.name} ({when(it.at_s)}): {it.reason}" for it in course.refused]
     yield from _section("not taken", refused, str)
     if answer.without is not None:
         if not answer.differences:
             yield "without the changes: the same"
-        yield from _section("without the changes", answer.differences, _difference)
+        line = partial(_difference, where, _nevers(answer))
+        yield from _section("without the changes", answer.differences, line)
     if course.is_cut:
         yield "cut short: the bound on what one answer may cost was reached"
     yield from basis_lines(answer)
@@ -47,7 +55,7 @@ def lines_of(answer: Answer) -> Iterator[str]:
 def differing_lines(answer: Answer) -> Iterator[str]:
     """Yield what fares otherwise, and what that rests on."""
     yield f"{_head(answer)}, {duration(answer.course.until_s)} ahead"
-    yield from difference_lines(answer.differences)
+    yield from difference_lines(answer)
     yield from basis_lines(answer)
 
 
@@ -57,12 +65,32 @@ def basis_lines(answer: Answer | LeastChange) -> Iterator[str]:
     yield from _section("not known from this state", answer.lacks, str)
 
 
-def difference_lines(differences: Sequence[Difference]) -> Iterator[str]:
+def difference_lines(answer: Answer) -> Iterator[str]:
     """Yield ask by ask what fares otherwise, then whose that is."""
+    differences = answer.differences
+    where = _Where(it.partition for it in differences)
     if not differences:
         yield "nothing fares otherwise"
-    yield from _section("fares otherwise", differences, _difference)
-    yield from _section("in sum", shares_of(differences), _share)
+    line = partial(_difference, where, _nevers(answer))
+    yield from _section("fares otherwise", differences, line)
+    yield from _section("in sum", shares_of(differences), partial(_share, where))
+
+
+class _Where:
+    """Names partitions where a name alone could be that of another one's."""
+
+    def __init__(self, partitions: Iterable[str]) -> None:
+        self._managers = {manager_of_partition(it) for it in partitions if it}
+
+    def of(self, partition: str) -> str:
+        if len(self._managers) > 1 and partition:
+            return f" of {partition}"
+        name = short_partition_name(partition) if partition else DEFAULT_PARTITION
+        return "" if name == DEFAULT_PARTITION else f" of partition {name}"
+
+    def named(self, it: OfAsk) -> str:
+        name = "/".join(filter(None, (it.application or "node", it.key)))
+        return f"{name}{self.of(it.partition)}"
 
 
 def _head(answer: Answer | LeastChange) -> str:
@@ -86,34 +114,43 @@ def _last(course: Course) -> Iterator[Wait]:
     return (it for it in course.waits if it.until_s is None or it.until_s > it.from_s)
 
 
-def _placed(it: Placed) -> str:
+def _placed(where: _Where, it: Placed) -> str:
     ends = "" if it.ends_s is None else f", ends {when(it.ends_s)}"
     what = "placeholder " if it.is_placeholder else ""
     size = readable(it.resources) if it.resources else "nothing"
-    return f"{what}{it.application}/{it.key} on {it.node} {when(it.at_s)}{ends} ({size})"
+    return f"{what}{where.named(it)} on {it.node} {when(it.at_s)}{ends} ({size})"
 
 
 def _same(it: Wait) -> tuple[object, ...]:
     """What asks behind each other must share to stand in one line."""
-    return it.application, it.from_s, it.until_s, it.text
+    return it.partition, it.application, it.from_s, it.until_s, it.text, it.first_text
 
 
-def _waits(alike: list[Wait]) -> str:
+def _waits(where: _Where, alike: list[Wait]) -> str:
     first = alike[0]
-    name = f"{first.application}/{first.key}"
+    name = where.named(first)
     if len(alike) > 1:
         name = f"{name} to {alike[-1].key} ({len(alike)} asks)"
     until = "to the end" if first.until_s is None else f"until {since_begin(first.until_s)}"
-    return f"{name} from {since_begin(first.from_s)} {until}: {first.text}"
+    began = f"{first.first_text}; at last: " if first.first_text else ""
+    return f"{name} from {since_begin(first.from_s)} {until}: {began}{first.text}"
 
 
-def _ended(it: Ended) -> str:
-    return f"{it.application}/{it.key} {_moment(it.at_s, it.node)}: {it.words}"
+def _ended(where: _Where, it: Ended) -> str:
+    return f"{where.named(it)} {_moment(it.at_s, it.node)}: {it.words}"
 
 
-def _difference(it: Difference) -> str:
-    name = "/".join(part for part in (it.application or "node", it.key) if part)
-    was, now = _moment(it.without_s, it.without_node), _moment(it.with_s, it.with_node)
+def _nevers(answer: Answer) -> tuple[str, str]:
+    """Say of both runs what it means that something does not happen in them."""
+    runs = (answer.without or answer.course, answer.course)
+    was, now = (f"not within {duration(it.until_s)}" if it.has_more else "never" for it in runs)
+    return was, now
+
+
+def _difference(where: _Where, nevers: tuple[str, str], it: Difference) -> str:
+    name = where.named(it)
+    was = _moment(it.without_s, it.without_node, nevers[0])
+    now = _moment(it.with_s, it.with_node, nevers[1])
     why = f": {it.why}" if it.why else ""
     if it.what in {"refused", "taken"}:
         return f"{name}: {it.what} with the changes{why if it.what == 'refused' else ''}"
@@ -121,9 +158,9 @@ def _difference(it: Difference) -> str:
     return f"{name}: {what} {was}, with the changes {now}{why}"
 
 
-def _moment(at_s: float | None, node: str) -> str:
+def _moment(at_s: float | None, node: str, never: str = "never") -> str:
     where = f" on {node}" if node else ""
-    return "never" if at_s is None else f"{when(at_s)}{where}"
+    return never if at_s is None else f"{when(at_s)}{where}"
 
 
 _IN_SUM: Final = (
@@ -132,14 +169,14 @@ _IN_SUM: Final = (
 )  # fmt: skip
 
 
-def _share(it: Share) -> str:
+def _share(where: _Where, it: Share) -> str:
     by = {"earlier": it.sooner_s, "later": it.later_s}
     parts = [
         f"{it.counts[what]} {what}" + (f" (by {duration(by[what])} in all)" if what in by else "")
         for what in _IN_SUM
         if what in it.counts
     ]
-    return f"{it.kind} {it.name}: {', '.join(parts)}"
+    return f"{it.kind} {it.name}{where.of(it.partition)}: {', '.join(parts)}"
 
 
 def when(at_s: float) -> str:
@@ -164,8 +201,9 @@ def way_lines(found: LeastChange) -> Iterator[str]:
     if found.fits:
         yield "it starts without any change"
         return
+    where = _Where(found.revisions)
     for it in found.waits:
-        yield f"{it.application}/{it.key} waits: {it.text}"
+        yield f"{where.named(it)} waits: {it.text}"
     for reason in dict.fromkeys(found.refused):
         yield f"not taken: {reason}"
     for option in found.options:

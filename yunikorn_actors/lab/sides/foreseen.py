@@ -159,7 +159,7 @@ def _written(found: Any) -> Iterator[Answer]:  # noqa: ANN401 - an answer, or a 
     if isinstance(found, Foreseen):
         yield "what would happen, in words", [
             *lines_of(found), *differing_lines(found), *basis_lines(found),
-            *difference_lines(found.differences),
+            *difference_lines(found),
         ]  # fmt: skip
 
 
