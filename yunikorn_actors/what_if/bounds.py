@@ -61,10 +61,15 @@ class Bound:
         )
 
     def text(self, amount: int) -> str:
-        name = short_partition_name(self.partition)
-        where = self.queue if name == DEFAULT_PARTITION else f"{self.queue} of partition {name}"
+        where = f"{self.queue}{in_partition(self.partition)}"
         numbers = f"from {_written(self.kind, self.present)} to {_written(self.kind, amount)}"
         return f"{self.kind}{self.whose} in {where} {numbers}"
+
+
+def in_partition(partition: str, word: str = "of") -> str:
+    """Name a partition behind what is in it; the usual one needs no name."""
+    name = short_partition_name(partition)
+    return "" if name in {"", DEFAULT_PARTITION} else f" {word} partition {name}"
 
 
 def _written(kind: str, amount: int) -> str:

@@ -21,7 +21,6 @@ from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.values.ids import (
-    DEFAULT_PARTITION,
     manager_of_partition,
     partition_name,
     short_partition_name,
@@ -30,7 +29,7 @@ from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
 from yunikorn_actors.what_if.answer import AskName, Course, FullName, Wait
-from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at
+from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at, in_partition
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
@@ -408,7 +407,7 @@ class _Search:
 
     def _option(self, plan: Plan) -> Option:
         size = _of_node(plan)
-        new = f"add a node with {amounts(size)}{_where(self._partition)}"
+        new = f"add a node with {amounts(size)}{in_partition(self._partition, 'to')}"
         larger = self._required and f"enlarge {self._required['node_id']} by {amounts(size)}"
         parts = {
             "raise": [it.text(amount) for it, amount in plan.items() if isinstance(it, Bound)],
@@ -632,11 +631,6 @@ def _node(
         schedulable_resource=None if size is None else si.Resource.of(size),
     )
     return si.NodeRequest(nodes=(info,), rm_id=manager_of_partition(partition))
-
-
-def _where(partition: str) -> str:
-    name = short_partition_name(partition)
-    return "" if name == DEFAULT_PARTITION else f" to partition {name}"
 
 
 def _config(state: CoreState, partition: str) -> SchedulerConfig:

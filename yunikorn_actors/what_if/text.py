@@ -8,9 +8,7 @@ from typing import Final, TypeVar
 from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.values.durations import duration
 from yunikorn_actors.values.ids import (
-    DEFAULT_PARTITION,
     manager_of_partition,
-    short_partition_name,
 )
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
@@ -25,6 +23,7 @@ from yunikorn_actors.what_if.answer import (
     Wait,
     shares_of,
 )
+from yunikorn_actors.what_if.bounds import in_partition
 from yunikorn_actors.what_if.least_change import LeastChange
 
 LINES_MAX: Final = 50
@@ -85,8 +84,7 @@ class _Where:
     def of(self, partition: str) -> str:
         if len(self._managers) > 1 and partition:
             return f" of {partition}"
-        name = short_partition_name(partition) if partition else DEFAULT_PARTITION
-        return "" if name == DEFAULT_PARTITION else f" of partition {name}"
+        return in_partition(partition)
 
     def named(self, it: OfAsk) -> str:
         name = "/".join(filter(None, (it.application or "node", it.key)))
@@ -142,9 +140,13 @@ def _ended(where: _Where, it: Ended) -> str:
 
 def _nevers(answer: Answer) -> tuple[str, str]:
     """Say of both runs what it means that something does not happen in them."""
-    runs = (answer.without or answer.course, answer.course)
-    was, now = (f"not within {duration(it.until_s)}" if it.has_more else "never" for it in runs)
-    return was, now
+
+    def never(course: Course) -> str:
+        if not course.has_more:
+            return "never"
+        return f"not within {duration(course.until_s)}" if course.until_s else "not at once"
+
+    return never(answer.without or answer.course), never(answer.course)
 
 
 def _difference(where: _Where, nevers: tuple[str, str], it: Difference) -> str:

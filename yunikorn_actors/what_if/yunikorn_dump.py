@@ -267,16 +267,11 @@ class _YunikornDump:
             key = it.get("allocationKey", "")
             self._path.at("node", node["nodeID"], "allocation", key)
             yield si.Allocation(
-                allocation_key=it["allocationKey"],
                 allocation_tags={**it.get("allocationTags", {}), **_since(it, "allocationTime")},
                 resource_per_alloc=si.Resource.of(amounts(it.get("resource"))),
-                priority=whole("priority", it.get("priority", 0)),
                 node_id=it["nodeId"],
                 application_id=it["applicationId"],
-                partition_name=partition,
-                task_group_name=it.get("taskGroupName", ""),
-                placeholder=it.get("placeholder", False),
-                originator=it.get("originator", False),
+                **_of_both(it, partition),
             )
 
     def _asks(self) -> Iterator[si.AllocationAsk]:
@@ -285,14 +280,9 @@ class _YunikornDump:
             self._path.at("application", app["applicationID"], "ask", it.get("allocationKey", ""))
             required = it.get("requiredNodeId", "")
             yield si.AllocationAsk(
-                partition_name=short_partition_name(app["partition"]),
                 application_id=app["applicationID"],
-                allocation_key=it["allocationKey"],
                 resource_ask=si.Resource.of(amounts(it.get("resource"))),
-                priority=whole("priority", it.get("priority", 0)),
-                task_group_name=it.get("taskGroupName", ""),
-                placeholder=it.get("placeholder", False),
-                originator=it.get("originator", False),
+                **_of_both(it, short_partition_name(app["partition"])),
                 tags={
                     **it.get("allocationTags", {}),
                     **_since(it, "requestTime"),
@@ -372,6 +362,18 @@ class _YunikornDump:
                 )
                 yield below["queuename"], [spec, QueueState(below["status"]), []]
             yield from self._made_by_placement(below)
+
+
+def _of_both(it: Row, partition: str) -> dict[str, Any]:
+    """Read what asks and allocations have alike."""
+    return {
+        "allocation_key": it["allocationKey"],
+        "partition_name": partition,
+        "priority": whole("priority", it.get("priority", 0)),
+        "task_group_name": it.get("taskGroupName", ""),
+        "placeholder": it.get("placeholder", False),
+        "originator": it.get("originator", False),
+    }
 
 
 def _rows(row: Row, name: str) -> Sequence[Row]:
