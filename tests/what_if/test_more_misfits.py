@@ -251,3 +251,20 @@ def test_a_required_node_that_is_enlarged_keeps_its_attributes() -> None:
     assert option.text == "enlarge node-1 by vcore 2"
     assert node.schedulable_resource == si.Resource.of({"vcore": 3_000})
     assert node.attributes["zone"] == "b"
+
+
+def test_two_small_ones_on_two_nodes_are_less_work_than_a_large_one() -> None:
+    simulator = Simulator(Topology("fused", settings=Settings(), instance="t"))
+    cluster = SCRIPT["Cluster"](simulator, simulator.settle, simulator.advance)
+    cluster.queues("{name: batch}")
+    cluster.nodes(node_1=2_000, node_2=2_000)
+    cluster.submit("nightly", "job")
+    for number in (1, 2):
+        on_node = {si.constants.TAG_REQUIRED_NODE: f"node-{number}"}
+        cluster.ask("nightly", f"large-{number}", 1_500, tags=on_node)
+        cluster.ask("nightly", f"small-{number}", 500, tags=on_node)
+    wanted = _waiting(cluster.ask("job", "task", 500, max_allocations=2))
+    found = least_changes(state_of(simulator), wanted)
+    assert [it.text for it in found.options if it.kind == "release"] == [
+        "release nightly/small-1 (vcore 500m) and nightly/small-2 (vcore 500m)"
+    ]

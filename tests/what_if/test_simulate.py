@@ -434,3 +434,60 @@ def test_what_may_come_behind_the_end_is_not_called_never(topology: TopologyName
     line = "  app/3: starts {}, with the changes at once on n1"
     assert line.format("not within 5 s") in lines_of(core.simulate(*changes, until=5))
     assert not [it for it in lines_of(core.simulate(*changes)) if "not within" in it]
+
+
+PREEMPTING = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - name: a
+    - name: b
+      resources: {guaranteed: {vcore: 4}}
+      properties: {preemption.delay: 3h}
+"""
+
+
+@both
+def test_what_ends_by_a_time_out_is_waited_for_however_far_that_is(topology: TopologyName) -> None:
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 4_000))
+    ann = si.UserGroupInformation(user="ann")
+    app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ann)
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+    long = asks("long", vcore=4_000, runtime="").asks[0]
+    long = with_fields(long, execution_timeout_milli_seconds=30 * 3_600_000)
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(long,)))
+    core.run_until_idle()
+    answer = core.simulate(asks("next"))
+    assert [(it.key, it.at_s) for it in answer.course.placed] == [("next", 30 * 3_600.0)]
+    assert [(it.key, it.why) for it in answer.course.ended] == [("long", "TIMEOUT")]
+    assert not [it for it in answer.assumptions if "declare no run time" in it]
+
+
+@both
+def test_a_delay_of_hours_is_waited_for(topology: TopologyName) -> None:
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=PREEMPTING)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 4_000))
+    ann = si.UserGroupInformation(user="ann")
+    new = tuple(
+        si.AddApplicationRequest(application_id=id_, queue_name=queue, ugi=ann)
+        for id_, queue in (("app", "root.a"), ("other", "root.b"))
+    )
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=new))
+    policy = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
+    works = tuple(
+        with_fields(it, preemption_policy=policy) for it in asks("1", "2", runtime="").asks
+    )
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=works))
+    core.run_until_idle()
+    wants = with_fields(works[0], application_id="other", allocation_key="wants")
+    answer = core.simulate(si.AllocationRequest(rm_id=RM, asks=(wants,)))
+    assert [(it.key, it.at_s) for it in answer.course.placed] == [("wants", 3 * 3_600.0)]
+    assert len(answer.course.preempted) == 1

@@ -33,7 +33,7 @@ from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at, i
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
 from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
-from yunikorn_actors.what_if.missing_room import Act, MissingRoom, cost_of, held_by
+from yunikorn_actors.what_if.missing_room import Act, MissingRoom, held_by
 from yunikorn_actors.what_if.simulation import Beside, assumptions, beginning, course_of
 
 TRIALS_MAX: Final = 2_000
@@ -522,7 +522,7 @@ class _Search:
 
     def _done(self, acts: Iterable[Act]) -> Iterator[Option]:
         """Find the fewest that help: by themselves, or with a raise that does not help alone."""
-        ordered = sorted(acts, key=lambda it: cost_of([it]))
+        ordered = sorted(acts, key=lambda it: self._missing.cost_of([it]))
         is_raised = any(it.kind == "raise" for it in self._options)
         lifts: tuple[Plan, ...] = ({},) if is_raised else ({}, *self._lifts())
         for lifted in lifts if ordered else ():
@@ -549,7 +549,7 @@ class _Search:
         while number < len(acts) and len(sets) + comb(len(acts), number + 1) <= SETS_MAX:
             number += 1
             sets += (it for it in combinations(acts, number) if not _overlap(it))
-        least = next(filter(help_, sorted(sets, key=cost_of)), ())
+        least = next(filter(help_, sorted(sets, key=self._missing.cost_of)), ())
         if least or number == len(acts) or not help_(acts):
             return least
         return self._needed(acts, lifted)

@@ -58,16 +58,6 @@ def _size(acts: Iterable[Act]) -> Resource:
     return total
 
 
-def cost_of(acts: Collection[Act]) -> tuple[int, int, int, tuple[tuple[str, int], ...]]:
-    """Say how many allocations end, how many gangs that hurts, what is withdrawn, and their size.
-
-    Without a member the rest of a gang is of no use.
-    """
-    ended = sum(len(it.held) for it in acts)
-    gangs = {it.gang for it in acts} - {""}
-    return ended, len(gangs), sum(it.withdrawn for it in acts), tuple(sorted(_size(acts).items()))
-
-
 def held_by(
     partition: str, app: Mapping[str, Any], allocation: Mapping[str, Any] | None = None
 ) -> Held:
@@ -84,8 +74,11 @@ class MissingRoom:
         self.used: dict[Bound, int] = dict.fromkeys(bounds, 0)
         self._free: dict[tuple[str, str], Resource] = {}
         """Of nodes that take work."""
+        self._whole: Resource = {}
+        """What all nodes have together."""
         for name, image in images.items():
             for node in image["nodes"]:
+                charge(self._whole, node["capacity"])
                 if node["ready"] and not node["drained"]:
                     room = self._free[name, node["node_id"]] = dict(node["capacity"])
                     discharge(room, node["occupied"])
@@ -97,6 +90,18 @@ class MissingRoom:
                     for bound in mine:
                         self.used[bound] += it["resource"].get(bound.kind, 0)
                     discharge(self._free.get((name, it["node_id"]), {}), it["resource"])
+
+    def cost_of(self, acts: Collection[Act]) -> tuple[float, int, int, int]:
+        """Say what share of the cluster ends, how many gangs that hurts, and what is withdrawn.
+
+        Without a member the rest of a gang is of no use. Of what is equal in that, the fewest
+        allocations are the least.
+        """
+        share = sum(amount / max(1, self._whole.get(it, 0)) for it, amount in _size(acts).items())
+        gangs = {it.gang for it in acts} - {""}
+        withdrawn = sum(it.withdrawn for it in acts)
+        # Sums of the same amounts in another order are no difference.
+        return round(share, 9), len(gangs), withdrawn, sum(len(it.held) for it in acts)
 
     def _concerns(self, bound: Bound, held: Held) -> bool:
         user = self._user if bound.user == "*" else bound.user
@@ -133,7 +138,7 @@ class MissingRoom:
                 for name, room in free.items()
                 for some, left in _emptied(size, room, by_node[name])
             ]
-            ways.sort(key=lambda it: cost_of(it[0]))
+            ways.sort(key=lambda it: self.cost_of(it[0]))
             found = [[*chosen, *some] for some, _, _ in ways[:_PROPOSED_MAX]]
             for some, left, name in ways[:1]:
                 chosen, free[name] = [*chosen, *some], left
@@ -141,7 +146,7 @@ class MissingRoom:
         for some in found:
             for bound, most in missing.items():
                 self._fill(some, acts, bound, most)
-        return sorted(found, key=cost_of)
+        return sorted(found, key=self.cost_of)
 
     def _fill(self, some: list[Act], acts: Iterable[Act], bound: Bound, missing: int) -> None:
         """Add what is still missing under a bound, wherever it is."""

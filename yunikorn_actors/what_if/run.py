@@ -12,9 +12,15 @@ from typing import Any, Final, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
+from yunikorn_actors.config.properties import QueueProperties
 from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
+from yunikorn_actors.machines.context.lifecycle import (
+    COMMITMENT_TIMER,
+    EXECUTION_TIMER,
+    STATE_TIMER,
+)
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -48,6 +54,14 @@ MESSAGES_MAX: Final = 50_000_000
 
 Fits = Callable[[str, str], str | None]
 """Takes the key of an ask and a node, returns why not."""
+_OF_STATES: Final = {STATE_TIMER, COMMITMENT_TIMER}
+"""Timers of an application that end no work."""
+_RESTS: Final[tuple[Callable[[QueueProperties], int], ...]] = (
+    lambda it: it.preemption_delay_ns or 0,
+    lambda it: it.preemption_cooldown_ns,
+    lambda it: it.preemption_budget.window_ns,
+    lambda it: it.backoff_delay_ns,
+)
 _T: Final = si.TerminationType
 _ALWAYS: Final = frozenset({"update_allocation", "update_application", "update_node"})
 
@@ -214,7 +228,8 @@ class Run:
     def _runtime_ns(self, name: str, app: Application, allocation: Allocation) -> int:  # noqa: ARG002
         """How long it runs: as declared, and a placeholder until something takes its place."""
         runtime_ns = NEVER_NS if allocation.spec.placeholder else runtime_of(app, allocation.spec)
-        if runtime_ns == NEVER_NS and not allocation.spec.placeholder:
+        has_end = allocation.spec.placeholder or allocation.spec.timeout_ms > 0
+        if runtime_ns == NEVER_NS and not (has_end or EXECUTION_TIMER in app.timers):
             self.counts["undeclared"] += 1
         return runtime_ns
 
@@ -231,9 +246,34 @@ class Run:
 
     def _may_matter(self, due_ns: int) -> bool:
         """Whether a timer of the core is to be waited for where nothing else is."""
-        return bool(self._ends or self._changes) or (
-            due_ns - self._latest_ns <= QUIET_NS and any(it.pending for _, it in self._apps())
+        if self._ends or self._changes or self._comes_of_age():
+            return True
+        if not any(it.pending for _, it in self._apps()):
+            return False
+        quiet_ns = due_ns - self._latest_ns
+        return quiet_ns <= QUIET_NS or quiet_ns <= self._longest_rest_ns()
+
+    def _comes_of_age(self) -> bool:
+        """Whether a timer is armed, however far away, that ends work, or a quota comes due."""
+        now_ns = self._simulator.now_ns
+        return any(
+            due_ns > now_ns
+            for partition in self._partitions.values()
+            for due_ns in partition.state.quotas.values()
+        ) or any(
+            timer.due_ns > now_ns and kind not in _OF_STATES
+            for _, app in self._apps()
+            for kind, timer in app.timers.items()
         )
+
+    def _longest_rest_ns(self) -> int:
+        """For how long a planner may do nothing, and then something: as queues and gangs say."""
+        queues = [it for part in self._partitions.values() for it in part.state.queues.values()]
+        each = ([get(it.properties) for it in queues] for get in _RESTS)
+        # Gangs hold what they are promised one after the other.
+        gangs = sum(app.waiting_placeholders > 0 for _, app in self._apps())
+        hold_ns = self._simulator.topology.settings.placeholder_timeout_ns
+        return sum(max(it, default=0) for it in each) + (gangs + 1) * hold_ns
 
     def _pass_to(self, now_ns: int) -> None:
         simulator = self._simulator
