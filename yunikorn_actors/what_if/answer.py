@@ -25,6 +25,7 @@ class OfAsk:
 
     @property
     def name(self) -> FullName:
+        """Its partition, its application and its key: no other ask has the same."""
         return self.partition, self.application, self.key
 
 
