@@ -65,9 +65,9 @@ def test_two_first_questions_at_once_leave_one_follower(monkeypatch: pytest.Monk
         both, begun, ended = threading.Barrier(2, timeout=PATIENCE_S), list[str](), list[str]()
         follow, unfollow = s.core.followers.follow, s.core.followers.unfollow
 
-        def together(follower: Any) -> str:
+        def together(follower: Any, **lasting: bool) -> str:
             both.wait()
-            begun.append(follow(follower))
+            begun.append(follow(follower, **lasting))
             return begun[-1]
 
         def end(address: str) -> None:

@@ -197,8 +197,8 @@ def test_what_was_released_in_the_moment_of_its_start_is_named(
     fewer = asked(tmp_path / "a.trace", CONFIG % 2)
     assert changes(fewer)[-1] == ("3", "later", 10.0, 70.0)
     assert (
-        "1 allocations were released in the moment in which they started, and so end when they "
-        "start here: a resource manager may have withdrawn them at that time instead"
+        "1 allocation was released in the moment in which it started, and so ends when it starts "
+        "here: a resource manager may have withdrawn it at that time instead"
     ) in fewer.answer.assumptions
 
 

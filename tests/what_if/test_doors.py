@@ -17,6 +17,7 @@ from tests.what_if.test_simulate import CONFIG, asks, node
 from yunikorn_actors import (
     AsyncScheduler,
     AsyncSchedulerCore,
+    CoreStopped,
     InvalidRequest,
     Scheduler,
     SchedulerCore,
@@ -106,6 +107,13 @@ def test_many_ask_at_once(driver: Any) -> None:
         with ThreadPoolExecutor(8) as threads:
             answers = [threads.submit(ask, number) for number in range(8)]
             assert [it.result(PATIENCE_S) for it in answers] == [()] * 8
+
+
+def test_a_core_that_has_stopped_expects_nothing_more() -> None:
+    with SchedulerCore() as core:
+        assert core.expected() == ()
+    with pytest.raises(CoreStopped):
+        core.expected()
 
 
 def test_a_core_on_a_loop() -> None:

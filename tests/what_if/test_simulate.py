@@ -231,7 +231,7 @@ def test_members_that_a_complete_gang_brings_are_counted_once(topology: Topology
 def test_what_declares_no_run_time_does_not_end(topology: TopologyName) -> None:
     core = busy(topology)
     answer = core.simulate(asks("3", runtime=""))
-    assert "1 allocations declare no run time: they do not end" in answer.assumptions
+    assert "1 allocation declares no run time: it does not end" in answer.assumptions
     answer = core.simulate(node("n3", 4_000), asks("big", vcore=9_000), until=600)
     assert answer.course.placed == ()
     assert answer.course.waits[-1].until_s is None

@@ -416,7 +416,7 @@ def test_run_times_count_from_when_it_was_placed_and_not_from_the_dump() -> None
     running["allocationTags"] = {"yunikorn-actors/runtime": "600"}
     running["allocationTime"] = dump["timestamp"] - 22 * 60 * SECOND
     over = simulate(state_from_dump(dump))
-    assert "1 allocations have run longer than declared: they do not end" in over.assumptions
+    assert "1 allocation has run longer than declared: it does not end" in over.assumptions
     running["allocationTime"] = dump["timestamp"] - 5 * SECOND
     state = state_from_dump(dump)
     began = [
@@ -470,7 +470,7 @@ def test_what_the_go_core_has_preempted_is_on_its_way_out() -> None:
     why = si.TerminationType.PREEMPTED_BY_SCHEDULER
     assert found == [(victim["allocationKey"], node["nodeID"], why)]
     answer = simulate(state, until=0)
-    assert "1 releases under way are confirmed at once" in answer.assumptions
+    assert "1 release under way is confirmed at once" in answer.assumptions
 
 
 def test_what_goes_on_in_another_state_than_in_the_dump_is_named() -> None:

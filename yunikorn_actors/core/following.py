@@ -41,8 +41,12 @@ class Followers:
             self.unfollow(address)
             raise
         if lasts:
-            self.following[address] = None
+            self.keep(address)
         return address
+
+    def keep(self, address: str) -> None:
+        """From now on it lasts: changes wait until it has received them."""
+        self.following[address] = None
 
     def catch_up(self, *addresses: str) -> None:
         """Wait until these followers, or all that last, have received what is true now.

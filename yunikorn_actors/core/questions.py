@@ -104,12 +104,19 @@ class Questions:
         """Ask the follower that learns how long work runs; the first call has it begin."""
         names = {"application_id": application_id, "partition": partition}
         check_names("expected", optional=tuple(names), **names)
-        # Of two first calls at once one begins, and the other waits for that.
-        with self._expected_lock:
-            if self._expected is None:
-                starts = ExpectedStarts(self._policies, self._now_ns)
-                self._followers.catch_up(self._followers.follow(starts))
-                self._expected = starts
+        self._driver.check_running()
+        if self._expected is None:
+            starts = ExpectedStarts(self._policies, self._now_ns)
+            address = self._followers.follow(starts, lasts=False)
+            self._followers.catch_up(address)
+            with self._expected_lock:
+                is_first = self._expected is None
+                self._expected = self._expected or starts
+            if is_first:
+                self._followers.keep(address)
+            else:
+                # Two first calls at once: the follower of one of them serves both.
+                self._followers.unfollow(address)
         return self._expected.of(application_id, partition)
 
     def waiting(self, *, partition: str = "") -> tuple[WaitingSum, ...]:

@@ -50,6 +50,7 @@ from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.what_if.answer import Answer, Course, FullName, differences_of
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.run import Manager, Run
+from yunikorn_actors.what_if.simulation import counted
 from yunikorn_actors.what_if.text import basis_lines, difference_lines
 
 AT_ONCE_NS: Final = 20_000_000
@@ -108,11 +109,21 @@ def what_if(trace: TraceReader, config: SchedulerConfig) -> WhatIf:
 
 
 _WORDS: Final = {
-    "undeclared": "{} allocations run on to the end: neither the recording nor a run time says how "
-    "long they would run",
-    "momentary": "{} allocations were released in the moment in which they started, and so end when"
-    " they start here: a resource manager may have withdrawn them at that time instead",
-    "predicates": "{} predicates that were not asked in the recording are answered with yes",
+    "undeclared": (
+        "1 allocation runs on to the end: neither the recording nor a run time says how long it "
+        "would run|{} allocations run on to the end: neither the recording nor a run time says how "
+        "long they would run"
+    ),
+    "momentary": (
+        "1 allocation was released in the moment in which it started, and so ends when it starts "
+        "here: a resource manager may have withdrawn it at that time instead|{} allocations were "
+        "released in the moment in which they started, and so end when they start here: a resource "
+        "manager may have withdrawn them at that time instead"
+    ),
+    "predicates": (
+        "1 predicate that was not asked in the recording is answered with yes|"
+        "{} predicates that were not asked in the recording are answered with yes"
+    ),
 }
 
 
@@ -121,7 +132,7 @@ def _assumptions(course: Course) -> Iterator[str]:
     yield "work runs as long as it did, from where it starts"
     for name, words in _WORDS.items():
         if count := course.assumed.get(name):
-            yield words.format(count)
+            yield counted(words, count)
 
 
 # -- what was recorded

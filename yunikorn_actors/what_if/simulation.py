@@ -131,25 +131,45 @@ def _asked(changes: list[Change]) -> list[FullName]:
 
 
 _WORDS: Final = {
-    "declared": "{} run times are as declared",
-    "undeclared": "{} allocations declare no run time: they do not end",
-    "overdue": "{} allocations have run longer than declared: they do not end",
-    "confirmed": "{} releases under way are confirmed at once",
-    "predicates": "{} predicates are answered with yes",
-    "away": "{} ends and releases of managers that are away do not come",
+    "declared": "1 run time is as declared|{} run times are as declared",
+    "undeclared": (
+        "1 allocation declares no run time: it does not end|"
+        "{} allocations declare no run time: they do not end"
+    ),
+    "overdue": (
+        "1 allocation has run longer than declared: it does not end|"
+        "{} allocations have run longer than declared: they do not end"
+    ),
+    "confirmed": (
+        "1 release under way is confirmed at once|{} releases under way are confirmed at once"
+    ),
+    "predicates": "1 predicate is answered with yes|{} predicates are answered with yes",
+    "away": (
+        "1 end or release of a manager that is away does not come|"
+        "{} ends and releases of managers that are away do not come"
+    ),
     "unexplained": (
         "what waits besides what was asked for is explained until {} s, and at the end: these are "
         "many asks on many nodes"
     ),
-    "members": "{} members of complete gangs ask at once, as large as their placeholders",
+    "members": (
+        "1 member of a complete gang asks at once, as large as its placeholder|"
+        "{} members of complete gangs ask at once, as large as their placeholders"
+    ),
 }
+"""Of one, and of several."""
+
+
+def counted(words: str, count: int) -> str:
+    one, _, several = words.partition("|")
+    return (several if several and count != 1 else one).format(count)
 
 
 def assumptions(state: CoreState, assumed: Mapping[str, int]) -> Iterator[str]:
     """Say what the answer rests on beside the state."""
     for name, words in _WORDS.items():
         if name in assumed:
-            yield words.format(assumed[name])
+            yield counted(words, assumed[name])
     for known in state.registered.managers:
         for name in known.epochs:
             if state.is_away(known):
