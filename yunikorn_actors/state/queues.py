@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from yunikorn_actors.config import Acl, LimitConfig, QueueProperties, TemplateConfig
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.state.gates import Places
-from yunikorn_actors.values.resource import Resource, add
+from yunikorn_actors.values.resource import Resource
 
 
 class LimitTable:
@@ -209,12 +209,17 @@ class Queue:
         promised. Then each has its own as long as there is room, in the order of the promises: the
         later ones would keep the earlier ones out.
         """
-        limit, left = self.spec.max, self.quota(add(own, redeemed) if redeemed else own)
-        if limit is None or left is None or left is limit:
+        limit, earmarked = self.spec.max, self.earmarked
+        if limit is None or not any(earmarked.values()):
             return limit
-        for kind, size in own.items():
-            if kind in left:
-                left[kind] = max(left[kind], min(limit[kind], used.get(kind, 0) + size))
+        left: Resource = {}
+        for kind, most in limit.items():
+            free = most - earmarked.get(kind, 0)
+            if redeemed:
+                free += redeemed.get(kind, 0)
+            if kind in own:
+                free = max(free + own[kind], min(most, used.get(kind, 0) + own[kind]))
+            left[kind] = free
         return left
 
     def walk(self) -> Iterator["Queue"]:

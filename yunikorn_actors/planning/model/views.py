@@ -598,10 +598,13 @@ class QueueView:
     def refusing_earmarked(self, wanted: Wanted, own: Resource) -> "QueueView | None":
         """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
         for level in self.limits:
-            sizes = level.limit
-            if level.is_quota:
-                sizes = level.queue.quota_for(own, level.used, level.redeemed)
-            if not has_room(sizes, level.used, wanted, level.parent is None):
+            if has_room(level.limit, level.used, wanted, level.parent is None):
+                continue
+            # A promise only adds room, and has to be looked at where there is none without it.
+            if not level.is_quota:
+                return level
+            sizes = level.queue.quota_for(own, level.used, level.redeemed)
+            if not has_room(sizes, level.used, wanted):
                 return level
         return None
 
