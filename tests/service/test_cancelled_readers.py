@@ -1,6 +1,7 @@
 """A reader that goes while its stream opens leaves nothing behind, on a loop or by gRPC."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from calling import EXTENSION
 from looping import on_a_loop, register, tick, until
 from probes import PATIENCE_S, wait_until
 
-from yunikorn_actors import AsyncSchedulerCore, NoReply, Refused, SchedulerCore
+from yunikorn_actors import AsyncSchedulerCore, CoreStopped, NoReply, Refused, SchedulerCore
 from yunikorn_actors.core.following import Followers
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.followers import FollowEnded
@@ -24,7 +25,8 @@ from yunikorn_actors.runtime.event_streams import Feed
 from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.extension import Extension
-from yunikorn_actors.service.rpc.managers import Managers
+from yunikorn_actors.service.rpc.managers import Manager, Managers
+from yunikorn_actors.service.rpc.outgoing import Outlet
 from yunikorn_actors.service.rpc.protobuf import UnknownFields, codec
 from yunikorn_actors.service.service import Serving
 
@@ -88,6 +90,28 @@ async def test_a_reader_that_has_gone_before_the_first_answer_holds_no_place() -
         with pytest.raises(grpc.aio.UsageError):
             await served._event_stream(ASKED, write)
         assert not core._feeds
+        await managers.close(nothing)
+
+
+@on_a_loop
+async def test_a_request_of_a_caller_that_has_gone_is_refused_without_a_word() -> None:
+    """The loop would report the refusal as an error that nobody has looked at."""
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, report: reported.append(report))
+    with SchedulerCore() as core:
+        managers = Managers(core, 1.0)
+        manager = Manager("rm-1", Outlet((), asyncio.get_running_loop(), 1.0))
+        taken: list[str] = []
+        async with managers._turn("rm-1"):
+            asked = managers.say(manager, lambda: taken.append("request"), may_block=False)
+            task = asyncio.ensure_future(asked)
+            await tick()
+            await cancelled(task)
+            manager.end(CoreStopped("the service is being stopped"), None)
+        await tick()
+        gc.collect()
+        assert not taken, "it was to be refused"
+        assert not reported
         await managers.close(nothing)
 
 

@@ -9,11 +9,11 @@ taken, and a registration finds none of the former one under way.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from yunikorn_actors import si
@@ -34,6 +34,16 @@ MANAGERS_MAX: Final = 1_000
 """That are registered at one time: each has threads of its own."""
 UNOPENED_S: Final = 300.0
 """So long a registration may be without any stream."""
+
+
+async def _finish(work: Coroutine[Any, Any, T]) -> T:
+    """Await work that is done to its end even if its caller is cancelled.
+
+    Then nobody is left to ask for its error, which the loop would report as one that was lost.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return await asyncio.shield(task)
 
 
 class Stream:
@@ -163,7 +173,7 @@ class Managers:
         blocks: neither the loop nor a thread.
         """
         while not self.is_closing:
-            if await asyncio.shield(self._post(manager, take, may_block=may_block)):
+            if await _finish(self._post(manager, take, may_block=may_block)):
                 return
             await self._room(manager.rm_id)
         # It is not taken, and its stream stays until what was sent before is delivered.
@@ -201,7 +211,7 @@ class Managers:
         Shielded: a registration that the core has accepted is known here, even if its caller has
         gone.
         """
-        return await asyncio.shield(self._register(request, hears))
+        return await _finish(self._register(request, hears))
 
     async def _register(
         self, request: si.RegisterResourceManagerRequest, hears: Collection[Kind]
