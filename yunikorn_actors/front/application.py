@@ -349,11 +349,15 @@ class BaseApplication(Generic[F, L]):
         made: list[Made[F, L]] = []
         asked: list[Asked[L]] = []
         futures: list[F] = []
+        # That nobody is asked about nodes is of the asks of this session, and not of the work.
+        kept = dict(ask.tags)
+        kept.pop(si.constants.TAG_PREDICATES, None)
         for key in keys:
             it = self._make()
             made.append(it)
             futures.append(it.future)
-            one, running = replace(ask, allocation_key=key), _running(key, ask, written, rule)
+            one = replace(ask, allocation_key=key)
+            running = _running(one, written, rule, kept)
             asked.append(Asked(one, running, fits, it.promise, late_s, rule))
         for it, record in zip(made, self._operations.ask(self._record, asked), strict=True):
             it.attach(PendingAsk(self._operations, record))
@@ -406,12 +410,15 @@ class Application(BaseApplication[Future[Lease], Lease], ClosedAtEnd):
 
 
 def _running(
-    key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount], rule: Rule | None
+    ask: si.AllocationAsk,
+    written: Mapping[str, si.Amount],
+    rule: Rule | None,
+    tags: Mapping[str, str],
 ) -> Running:
     policy = ask.preemption_policy
     return Running(
         application=ask.application_id,
-        key=key,
+        key=ask.allocation_key,
         node_id="",
         resources=dict(written),
         group=ask.task_group_name,
@@ -419,4 +426,6 @@ def _running(
         preemptible=policy is None or policy.allow_preempt_self,
         spread="" if rule is None else rule.spread,
         apart_from={} if rule is None else dict(rule.apart),
+        originator=ask.originator,
+        tags=tags,
     )

@@ -40,6 +40,10 @@ class Running:
     """As the ask's: others of its application are spread over the nodes with regard to it."""
     apart_from: Mapping[str, str] = field(default_factory=dict)
     """As the ask's: attributes of nodes, each with the name of those that are to be apart."""
+    originator: bool = False
+    """As the ask's: of its application it goes late."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """As the ask's, which tell how long it runs as well."""
 
 
 class BaseLease:

@@ -18,7 +18,7 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.front.applications import Applications
-from yunikorn_actors.front.arguments import check_arguments, read_amounts, shown
+from yunikorn_actors.front.arguments import check_arguments, read_amounts, read_texts, shown
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.node_rules import rule_of
@@ -426,15 +426,17 @@ class Named(Mapping[str, T]):
 
 def existing_allocation(partition: str, item: Running) -> si.Allocation:
     """Return what runs already as the core is sent it, under the key of the program."""
+    devices = {si.constants.GPU_DEVICES: written(item.devices)} if item.devices else {}
     return si.Allocation(
         allocation_key=item.key,
         application_id=item.application,
         partition_name=partition,
         node_id=item.node_id,
-        allocation_tags={si.constants.GPU_DEVICES: written(item.devices)} if item.devices else {},
+        allocation_tags={**read_texts("running: tags", item.tags), **devices},
         resource_per_alloc=si.Resource.parse(item.resources),
         task_group_name=item.group,
         priority=item.priority,
+        originator=item.originator,
         preemption_policy=si.PreemptionPolicy(allow_preempt_self=item.preemptible),
     )
 

@@ -47,6 +47,7 @@ from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.ids import NO_PROPOSAL
 from yunikorn_actors.values.resource import Resource, describe, fits_in, fits_in_max_undef, sub
+from yunikorn_actors.values.tag_lookup import is_forced
 from yunikorn_actors.values.tags import GPU
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
@@ -57,8 +58,11 @@ PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
 
 
 def gang_refusal(state: PartitionState, queue: Queue, spec: ApplicationSpec) -> str | None:
-    """Say why a queue can never run this gang; the size of the cluster does not count."""
-    if not spec.is_gang:
+    """Say why a queue can never run this gang; the size of the cluster does not count.
+
+    Of one whose work runs already nothing is refused: nobody would count what runs (R-100).
+    """
+    if not spec.is_gang or is_forced(spec.tags):
         return None
     id_ = spec.application_id
     if refuses_gangs(state, queue):
