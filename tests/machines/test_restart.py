@@ -127,6 +127,50 @@ def test_a_placement_that_was_never_heard_of_is_told_when_it_is_asked_for_again(
 
 
 @EVERY
+def test_a_placement_that_was_never_heard_of_is_told_with_its_node(topology: TopologyName) -> None:
+    """Whether the ask or the node comes first: without the report nobody knows what runs there."""
+    former = busy(topology)
+    [lost] = [uuid for uuid, key in former.rm.running.items() if key == "b"]
+    lab = Restarted(former, topology)
+    del lab.rm.running[lost]
+    lab.come_back()
+    lab.submit(APP)
+    lab.ask("b", "waits", vcore=2)
+    lab.settle()
+    assert [] == lab.rm.told("new")
+    lab.report_node("n1", *running_of(former)[:1])
+    assert [("b", "n1")] == lab.rm.told("new")
+    lab.advance(RETURN_S)
+    assert [("b", "n1")] == lab.rm.told("new"), "it is told once"
+    assert [] == lab.rm.told("released")
+    assert (["a", "b"], ["waits"]) == (lab.running(), lab.waiting())
+
+
+@EVERY
+def test_an_ask_waits_again_if_its_placement_was_never_heard_of_and_its_node_is_gone(
+    topology: TopologyName,
+) -> None:
+    """It is placed elsewhere when the time to report the node is over, and nothing else is told."""
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("a", vcore=2)
+    former.settle()
+    lab = Restarted(former, topology)
+    lab.rm.running.clear()
+    lab.come_back()
+    lab.submit(APP)
+    lab.report_node("n2")
+    lab.ask("a", vcore=2)
+    lab.advance(RETURN_S)
+    assert ([("a", "n2")], []) == (lab.rm.told("new"), lab.rm.told("released"))
+    assert (["a"], ["n2"]) == (lab.running(), list(lab.state.nodes))
+    assert "Running" == lab.state.applications[APP].state.value
+    assert [] == violations(lab.state)
+    assert {} == lab.leftovers()
+
+
+@EVERY
 def test_a_placement_that_was_never_heard_of_and_is_asked_back_has_ended(
     topology: TopologyName,
 ) -> None:
@@ -304,22 +348,25 @@ def test_the_end_of_what_was_asked_back_is_not_told_twice(topology: TopologyName
 
 
 @EVERY
-def test_the_end_of_what_was_asked_for_again_is_announced(topology: TopologyName) -> None:
-    """It never heard of the placement, asks before it reports its node, and would wait forever."""
+def test_what_was_asked_back_is_placed_anew_if_it_is_asked_for_before_its_node(
+    topology: TopologyName,
+) -> None:
+    """It never heard of the placement, and would wait forever."""
     former = Lab(topology=topology)
     former.nodes(n1=4)
     former.submit(APP)
     former.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
     former.settle()
     former.advance(2)
+    [lost] = former.state.owners
     lab = Restarted(former, topology)
     lab.come_back()
     lab.submit(APP)
     lab.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
     lab.report_node("n1")
-    lab.advance(RETURN_S)
-    assert ["short"] == [key for key, _ in lab.rm.told("released")]
-    assert {} == lab.state.owners
+    assert ([("short", "n1")], []) == (lab.rm.told("new"), lab.rm.told("released"))
+    assert lost not in lab.state.owners, "it was placed anew"
+    assert {} == lab.state.unconfirmed
 
 
 @EVERY

@@ -67,6 +67,7 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.device_fit import after_resize, reported_devices
 from yunikorn_actors.state.gangs import refuses_gangs
 from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import Devices, devices_in
@@ -105,6 +106,16 @@ def recover(unit: UnitOfWork, node_id: str, item: AskItem) -> None:
         return
     app = unit.state.applications[item.spec.application_id]
     _take_report(unit, app, item, announced=False)
+
+
+def take_wanted(unit: UnitOfWork, node: Node) -> None:
+    """Take asks that came again before this node as if they came now: they needed its report."""
+    awaited = unit.partition.awaited
+    for uuid in () if awaited is None else awaited.wanted:
+        allocation = node.allocations.get(uuid)
+        if allocation is not None:
+            app = unit.state.applications[allocation.spec.application_id]
+            _take_ask(unit, app, app.asks[allocation.spec.key].spec)
 
 
 def _is_back(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> bool:

@@ -55,6 +55,11 @@ class Awaited:
         """Its resource manager has asked for it again, so it does not know that it was placed."""
         self._wanted.update(dict.fromkeys(uuid for uuid in ask.uuids if uuid in self._uuids))
 
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """What was asked for again and was not reported yet."""
+        return tuple(uuid for uuid in self._wanted if uuid in self._uuids)
+
     def is_wanted(self, uuid: str) -> bool:
         return uuid in self._wanted
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from yunikorn_actors.machines.context.asks import recover
+from yunikorn_actors.machines.context.asks import recover, take_wanted
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import work_gone
@@ -93,6 +93,8 @@ def _create(unit: UnitOfWork, item: NodeItem) -> Steps:
     for allocation in item.allocations:
         recover(unit, item.node_id, allocation)
         yield 1
+    if is_back and item.node_id in unit.state.nodes:
+        take_wanted(unit, unit.state.nodes[item.node_id])
 
 
 def await_node(unit: UnitOfWork, node: Node) -> None:

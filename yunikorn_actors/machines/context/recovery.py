@@ -1,5 +1,6 @@
 """A partition after the core was restarted: what goes on, and what is dropped in the end."""
 
+from yunikorn_actors.machines.context.asks import take_item
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.confirmations import watch_anew, watch_confirmations
 from yunikorn_actors.machines.context.endings import announce_end
@@ -8,6 +9,7 @@ from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_go
 from yunikorn_actors.machines.context.nodes import await_node, remove_node
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps
+from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.state.allocations import Allocation
 from yunikorn_actors.state.applications import Application
 from yunikorn_actors.state.termination import TerminationType
@@ -38,6 +40,11 @@ def drop_awaited(unit: UnitOfWork) -> Steps:
     awaited, unit.partition.awaited = unit.partition.awaited, None
     if awaited is None:
         return
+    for uuid in awaited.wanted:
+        app = unit.state.owner_of(uuid)
+        if app is not None and app.allocations[uuid].spec.max_allocations == 1:
+            _have_wait_again(unit, app, app.allocations[uuid])
+            yield 1
     for node_id in awaited.nodes:
         node = unit.state.nodes.get(node_id)
         if node is not None:
@@ -47,6 +54,18 @@ def drop_awaited(unit: UnitOfWork) -> Steps:
         if app is not None:
             _drop(unit, app, app.allocations[uuid], is_wanted=awaited.is_wanted(uuid))
             yield 1
+
+
+def _have_wait_again(unit: UnitOfWork, app: Application, allocation: Allocation) -> None:
+    """Its node has not come back, and its manager has asked again: it never heard of a placement.
+
+    So its end is not announced either. Which of several repeats were announced nobody knows.
+    """
+    spec, releasing = allocation.spec, allocation.releasing
+    end_allocation(unit, app, allocation, releasing or TerminationType.STOPPED_BY_RM)
+    # The new ask first: without anything that waits the application would begin to complete.
+    take_item(unit, AskItem(partition=unit.partition.name, spec=spec))
+    work_gone(unit, app, work_ended=not spec.placeholder)
 
 
 def _drop(unit: UnitOfWork, app: Application, allocation: Allocation, *, is_wanted: bool) -> None:
