@@ -31,6 +31,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     link_group,
     placeholder_placed,
     record_run_limit,
+    run_if_complete,
     watch_commitment,
     work_gone,
     work_started,
@@ -195,7 +196,7 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     app = state.applications.get(spec.application_id)
     if app is None:
         return no_application((state,), spec.application_id)
-    if app.state in TAKES_NO_ASKS:
+    if app.state in TAKES_NO_ASKS and not _is_of_running(app, item):
         return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: its state is {app.state.value}"
     if item.node_id and item.node_id not in state.nodes:
         return f"failed to find node {item.node_id}"
@@ -210,6 +211,16 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     if item.uuid in state.owners and _belongs_to_another(state, app, item):
         return f"UUID {item.uuid} belongs to another allocation"
     return None
+
+
+def _is_of_running(app: Application, item: AskItem) -> bool:
+    """Whether it reports what runs and is charged: its size is true whatever the state."""
+    if item.uuid:
+        return item.node_id != "" and item.uuid in app.allocations
+    known = app.asks.get(item.spec.key)
+    if known is None or known.is_open:
+        return False
+    return any(app.allocations[uuid].node_id == item.node_id for uuid in known.uuids)
 
 
 def refused_amounts(spec: AskSpec) -> str | None:
@@ -449,6 +460,7 @@ def _resize(unit: UnitOfWork, app: Application, uuids: Iterable[str], spec: AskS
             )
             drop_overpromised(unit, node)
     charged_by_force(unit, app)
+    run_if_complete(unit, app)
 
 
 def _take_foreign(unit: UnitOfWork, item: AskItem) -> None:

@@ -237,6 +237,11 @@ def placeholder_placed(unit: UnitOfWork, app: Application, *, recovered: bool = 
         delay_ns = placeholder_timeout(unit, app, recovered=recovered)
         _arm_timer(unit, app, PLACEHOLDER_TIMER, delay_ns)
     watch_commitment(unit, app)
+    run_if_complete(unit, app)
+
+
+def run_if_complete(unit: UnitOfWork, app: Application) -> None:
+    """A gang runs when its placeholders have all that it asks for, placed or resized to it."""
     is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
     if app.state is ApplicationState.ACCEPTED and is_complete:
         advance(unit, app, ApplicationEvent.RUN)
