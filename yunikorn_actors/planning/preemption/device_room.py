@@ -15,13 +15,17 @@ from yunikorn_actors.values.resource import Resource, fits_in
 TARGETS_MAX: Final = 64
 """So many choices of devices are tried on one node."""
 _PREFIX: Final = "gpu#"
+_NUMBER: Final = "gpus#"
+"""How many devices a room tells apart, whatever comes free there: work may have devices that its
+node does not report any more."""
 
 
 def with_parts(free: Resource, parts: Parts | None) -> Resource:
     """Return what is free with the devices in it, in their order."""
     if parts is None:
         return free
-    return {**free, **{f"{_PREFIX}{device}": part for device, part in enumerate(parts)}}
+    devices = {f"{_PREFIX}{device}": part for device, part in enumerate(parts)}
+    return {**free, _NUMBER: len(parts), **devices}
 
 
 def freed(allocation: Allocation) -> Resource:
@@ -83,12 +87,6 @@ def targets(
 
 
 def _parts_in(room: Resource) -> list[int]:
-    """Return what is free of each device that the node has.
-
-    What comes free may be of a device that its node has no more: it reports fewer than it did when
-    the work was placed.
-    """
-    parts: list[int] = []
-    while (part := room.get(f"{_PREFIX}{len(parts)}")) is not None:
-        parts.append(part)
-    return parts
+    """Return what is free of each device that the node has."""
+    number = room.get(_NUMBER, 0)
+    return [room[f"{_PREFIX}{device}"] for device in range(number)]
