@@ -21,6 +21,8 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_events import RMNewAllocations, RMUpdateNode
+from yunikorn_actors.messages.scheduling import ProposalRejected
+from yunikorn_actors.state.proposals import Refusal
 
 RESTARTS = Wanted(only=(RESTART, "several-managers", "runs", "bursts", "waits", "fault-freeze"))
 DAEMON = """
@@ -67,6 +69,38 @@ steps:
   - advance: 60s
   - confirm: all
 """
+REFUSED_IN_A_SLICE = """
+name: two placements are refused in one slice of long work
+queues:
+  partitions:
+  - name: default
+    queues:
+    - name: root
+      submitacl: '*'
+      queues: [{name: a}, {name: b}, {name: c}, {name: d}, {name: e}]
+settings: {slice_max: 2, inflight_max: 2}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4000, memory: 30, gpu: 2000}}
+  - add_app: {id: app-1, queue: root.a}
+  - add_app: {id: app-2, queue: root.b}
+  - add_app: {id: app-3, queue: root.c}
+  - add_app: {id: app-4, queue: root.d}
+  - add_app: {id: app-5, queue: root.e}
+  - ask: {app: app-2, key: fill, resource: {vcore: 1000, gpu: 1000}, count: 4}
+  - ask: {app: app-1, key: small, resource: {vcore: 1000, gpu: 400}}
+  - advance: 35s
+  - ask: {app: app-4, key: claim5, resource: {vcore: 1000, gpu: 700}}
+  - ask: {app: app-4, key: claim6, resource: {vcore: 1000, gpu: 1000}}
+  - ask: {app: app-2, key: daemon, resource: {vcore: 2000, gpu: 2000}, required_node: n1}
+  - advance: 1s
+"""
+NODE_IS_KEPT_MEANWHILE = (
+    "restart core by 501071 after FactsAppended(LongWorkEnded) from context to event_publisher; "
+    "restart core by 117970 after step 2; "
+    "hold ApplicationsRequested(add app-2) from gateway to rm_proxy #2 until after the end; "
+    "flap node n1 after RMUpdateApplication(add app-5) from rm_proxy to context #2; "
+    "hold ProposalRejected(NODE_RESERVED) from context to scheduler #2 until after the end"
+)
 IN_THE_PAUSE = (
     "do step 8 after CallSendEvent(step 0) from rm_proxy to rm-1; "
     "do step 9 after EventPushDue(step 8) from timer to event_publisher; "
@@ -172,3 +206,16 @@ def test_a_planner_that_begins_again_has_a_pause_of_its_own() -> None:
     outcome = play(case, parse_tape(f"{case.tape().line()}; {IN_THE_PAUSE}"), oracles())
     assert any(isinstance(it.message, CoreRestored) for it in outcome.deliveries)
     assert outcome.ok, outcome.violation
+
+
+def test_what_a_slice_of_long_work_refuses_counts_until_the_planner_learns_it() -> None:
+    """The planner counts the placement that was refused: its ask has to wait for room."""
+    case = parse_case(REFUSED_IN_A_SLICE, "refused.yaml", "proposing")
+    tape = f"{case.tape().line()}, steps 0 2 12; {NODE_IS_KEPT_MEANWHILE}"
+    outcome = play(case, parse_tape(tape), oracles())
+    assert outcome.ok, outcome.violation
+    refused = [
+        it for it in outcome.deliveries
+        if isinstance(it.message, ProposalRejected) and it.message.reason is Refusal.NODE_RESERVED
+    ]  # fmt: skip
+    assert len(refused) == 2, "vacuous: the node was not kept before both were committed"

@@ -140,11 +140,14 @@ class AgreementChecker:
             life, revision = (name, partition.epoch), partition.state.revision
             before = self._revisions.get(life)
             self._revisions[life] = revision
+            # Until a refusal arrives, the planner counts what was refused as decided. A slice of
+            # long work does not say of which partition it is.
+            is_refused = any(_refused(simulator.effects))
             if waits or getattr(message, "partition", "") != name:
+                if is_refused and getattr(message, "partition", name) == name:
+                    self._refused[life] = revision
                 continue
             reasons: list[Refusal] = []
-            # Until a refusal arrives, the planner counts what was refused as decided.
-            is_refused = any(_refused(simulator.effects))
             if isinstance(message, ProposeAllocations):
                 is_known = message.as_of == before
                 reasons = [
