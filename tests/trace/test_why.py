@@ -30,13 +30,18 @@ from recordings import (
 )  # fmt: skip
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.drivers.simulator.choosers import Channel
+from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.reasons import Cause, Why
 from yunikorn_actors.planning.why.explain import explain
 from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.trace.causes import PREEMPTED, Answer, Period, Waits, named, why, why_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.tables import wait_lines
+from yunikorn_actors.values.durations import SECOND
 
 USUAL = 8
 EXPECTED = {Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.PLACED}
@@ -273,6 +278,39 @@ def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName
 
 
 # -- as people read it
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_time_before_the_first_plan_counts(path: Path, topology: TopologyName) -> None:
+    """The planner is slow to look at it, and places it then."""
+    tape = Tape(path, topology, 0)
+    core = Player(topology, 0, checkers=(tape,)).simulator
+    register(core)
+    node(core, "n1", si.ActionFromRM.CREATE, 8)
+    submit(core, "app-1")
+    core.settle()
+    ask(core, "app-1", "a")
+    came_ns = core.now_ns
+    slow = held(core, RunCycle)
+    core.now_ns += 5 * SECOND
+    core.deliver_from(slow)
+    core.settle()
+    tape.end(core)
+    first, last = waited(path, "a").periods
+    assert first.waits
+    assert (first.begin.at_ns, last.begin.at_ns) == (came_ns, came_ns + 5 * SECOND)
+    assert last.cause == "PLACED"
+
+
+def held(core: Simulator, kind: type[Message]) -> Channel:
+    """Deliver all but messages of this kind; return the channel on which one waits."""
+    while True:
+        waiting = {channel: it[0][1].message for channel, it in core.channels.items()}
+        others = [channel for channel, it in waiting.items() if not isinstance(it, kind)]
+        if not others:
+            (channel,) = waiting
+            return channel
+        core.deliver_from(others[0])
 
 
 def test_people_read_amounts_in_units_and_only_what_is_missing(path: Path) -> None:

@@ -411,6 +411,10 @@ class _Ask:
         self._add(_period(step, begin, reason, since, held_by))
 
     def _end(self, step: Step, reason: _Reason) -> None:
+        waits = self._periods and self._periods[-1].waits
+        if self._began is not None and not waits and self._began.at_ns < _moment(step).at_ns:
+            # The first plan placed it, so nobody was asked what held it up to there.
+            self._add(_period(step, self._began, _UNPLANNED, self._came_of(step)))
         self._began = None
         self._add(_period(step, _moment(step), reason, self._since(step)))
 
@@ -442,6 +446,7 @@ class _Ask:
 
 
 _GONE: Final = _Reason(WITHDRAWN, "it was taken back")
+_UNPLANNED: Final = _Reason(Cause.NEXT.value, "it is tried in the next plan")
 _WITHDRAWN: Final = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: "it was taken back",
     TerminationType.STOPPED_BY_RM: "its resource manager took it back",
