@@ -251,7 +251,8 @@ def placeholder_timeout(unit: UnitOfWork, app: Application, *, recovered: bool =
     """A gang that came together before a restart has only the rest of its time (R-031)."""
     spec = app.spec
     delay_ns = unit.settings.placeholder_timeout_ns
-    if spec.is_gang and spec.timeout_ms > 0:
+    # More than a duration holds is no time of its own.
+    if spec.is_gang and 0 < spec.timeout_ms <= INT64_MAX // MILLISECOND:
         delay_ns = spec.timeout_ms * MILLISECOND
     if recovered and spec.created_ns is not None:
         delay_ns = max(MILLISECOND, min(delay_ns, spec.created_ns + delay_ns - unit.now_ns))

@@ -5,7 +5,7 @@ manager names are its own again and every value is a copy, so that nobody can re
 Items of one message that share an object share the copy, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +18,7 @@ from yunikorn_actors.values.devices import Devices, with_devices
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.values.resource import Resource, shared
+from yunikorn_actors.values.tag_lookup import tag_of
 
 _SECONDS_DIGITS_MAX = 10
 """More digits than this are no time in seconds that anybody means."""
@@ -71,12 +72,11 @@ def _by_tags(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> dict[s
         if tag in tags:
             fields[field] = tags[tag]
     if si.constants.TAG_CREATION_TIME in tags:
-        fields["created_ns"] = _creation_ns(tags)
+        fields["created_ns"] = _creation_ns(tags[si.constants.TAG_CREATION_TIME])
     return fields
 
 
-def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_TIME) -> int | None:
-    text = tags.get(name, "")
+def _creation_ns(text: str) -> int | None:
     if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
         return int(text) * SECOND
     return None
@@ -168,7 +168,7 @@ def new_application(
         timeout_ms=item.execution_timeout_milli_seconds,
         placeholder_ask=_amounts(item.placeholder_ask),
         gang_style=item.gang_scheduling_style,
-        created_ns=_creation_ns(item.tags, si.constants.APP_TAG_CREATION_TIME),
+        created_ns=_creation_ns(tag_of(item.tags, si.constants.APP_TAG_CREATION_TIME)),
         unresolved=unresolved,
     )
     return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
