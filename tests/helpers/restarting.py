@@ -2,7 +2,7 @@
 
 from msgspec import msgpack
 from msgspec.structs import replace
-from support import Lab, Races, Recorder
+from support import CONFIG, Lab, Races, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.checkers import default_checkers
@@ -52,11 +52,11 @@ class Restarted(Lab):
         self.simulator._post(CONTEXT, truth_of(former), "restart")
         self.settle()
 
-    def come_back(self) -> None:
+    def come_back(self, config: str = CONFIG) -> None:
         """Register again; the manager still knows what it runs, and hears anew."""
         rm = Recorder()
         rm.running = self.rm.running
-        self.register(rm)
+        self.register(rm, config)
         self.settle()
 
     def report_node(self, name: str, *running: si.Allocation, vcore: int = 4) -> None:

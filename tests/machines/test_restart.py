@@ -19,6 +19,20 @@ RETURN_S = Settings().paused_timeout_ns / 1e9
 EVERY = pytest.mark.parametrize("topology", TOPOLOGIES)
 
 
+PREEMPTS = si.PreemptionPolicy(allow_preempt_other=True)
+ENTITLED = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: '*'
+    queues:
+    - {name: serving, resources: {guaranteed: {vcore: 4m}}, properties: {preemption.delay: 5s}}
+    - {name: batch}
+    - {name: urgent, properties: {priority.offset: '5'}}
+"""
+
+
 def running_of(lab: Lab, node: str = "n1") -> list[si.Allocation]:
     return [
         report(it.spec.key, node, it.resource["vcore"], app=it.spec.application_id, uuid=it.uuid)
@@ -282,6 +296,42 @@ def test_what_was_asked_back_is_asked_back_again(topology: TopologyName) -> None
     lab.release("short", termination_type=si.TerminationType.TIMEOUT)
     lab.settle()
     assert {} == lab.state.owners
+    assert [] == violations(lab.state)
+
+
+@EVERY
+def test_the_room_of_victims_is_for_whom_they_went(topology: TopologyName) -> None:
+    """Promised before the end of the core; others would have it, and as many would go again."""
+    former = Lab(topology=topology, config=ENTITLED)
+    former.nodes(n1=4)
+    former.submit("rest", queue="root.batch")
+    former.ask(*"abcd", app="rest")
+    former.settle()
+    former.submit("thief", queue="root.urgent")
+    former.ask("t", "u", app="thief")
+    former.submit("service", queue="root.serving")
+    former.ask("p", "q", app="service", preemption_policy=PREEMPTS)
+    former.settle()
+    known = dict(former.rm.running)
+    former.advance(6)
+    victims = [key for key, _ in former.rm.told("released")]
+    assert len(victims) == 2
+    former.rm.running = known
+    lab = Restarted(former, topology)
+    assert len(lab.state.nodes["n1"].reservations) == 2
+    lab.come_back(ENTITLED)
+    for name, queue in (("rest", "batch"), ("thief", "urgent"), ("service", "serving")):
+        lab.submit(name, queue=f"root.{queue}")
+    lab.report_node("n1", *running_of(former))
+    lab.ask("t", "u", app="thief")
+    lab.ask("p", "q", app="service", preemption_policy=PREEMPTS)
+    lab.settle()
+    type_ = si.TerminationType.PREEMPTED_BY_SCHEDULER
+    lab.release(*victims, app="rest", termination_type=type_)
+    lab.advance(60)
+    assert sorted(victims) == sorted(key for key, _ in lab.rm.told("released")), "nobody else goes"
+    assert {("p", "n1"), ("q", "n1")} == set(lab.rm.told("new"))
+    assert ["t", "u"] == lab.waiting()
     assert [] == violations(lab.state)
 
 

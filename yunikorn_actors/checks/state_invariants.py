@@ -266,7 +266,10 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     kinds = {(item.required, item.earmark is None) for item in kept}
     if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
         yield f"node {node.id} is reserved for several that may not share it"
-    if not node.is_schedulable and not all(item.required for item in kept):
+    stays = node.ready and not node.drained
+    if not node.is_schedulable and any(
+        item.is_ordinary or not (item.required or stays) for item in kept
+    ):
         yield f"node {node.id} takes no work, and is reserved for an ask that could run elsewhere"
     promised = total(item.promised for item in kept)
     yield from _differ(f"promised of node {node.id}", node.promised, promised)

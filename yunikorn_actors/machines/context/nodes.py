@@ -217,8 +217,11 @@ def _schedule(
     """Change whether it takes work; that it is awaited only its report changes."""
     awaited = node.awaited if awaited is None else awaited
     # Before the fact: a node that takes no work is never kept for an ask that could run elsewhere.
-    if drained or not ready or awaited:
-        drop_of_node(unit, node, "the node takes no work", required_too=False)
+    # Only what victims went for stays until the node is reported, or is gone: else as many would go
+    # again.
+    takes_none = drained or not ready
+    if takes_none or awaited:
+        drop_of_node(unit, node, "the node takes no work", spares_promises=not takes_none)
     unit.record(
         f.NodeScheduleChanged(
             node_id=node.id,

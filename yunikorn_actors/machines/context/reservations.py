@@ -175,12 +175,15 @@ def unreserve(unit: UnitOfWork, proposal: Unreserve) -> Refusal | None:
 
 def displace(unit: UnitOfWork, node: Node) -> None:
     """An ask that requires this node comes before those that could run elsewhere (R-072)."""
-    drop_of_node(unit, node, "a required-node ask needs the node", required_too=False)
+    drop_of_node(unit, node, "a required-node ask needs the node")
 
 
-def drop_of_node(unit: UnitOfWork, node: Node, reason: str, *, required_too: bool) -> None:
+def drop_of_node(
+    unit: UnitOfWork, node: Node, reason: str, *, spares_promises: bool = False
+) -> None:
+    """Drop those of asks that could run elsewhere; or only those for which no victims go."""
     for item in tuple(node.reservations.values()):
-        if required_too or not item.required:
+        if item.is_ordinary or not (item.required or spares_promises):
             drop_all(unit, item, reason)
 
 
