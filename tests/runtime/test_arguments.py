@@ -46,12 +46,13 @@ def test_a_misspelt_driver_is_told_which_there_are() -> None:
         SchedulerCore(driver="direkt")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["", "a\0b"])
 def test_a_journal_without_a_name_is_not_kept_in_the_present_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidRequest, match="journal: must be the name of a folder"):
-        SchedulerCore(journal="")
+        SchedulerCore(journal=name)
     assert not list(tmp_path.iterdir())
 
 

@@ -87,7 +87,7 @@ def _if_it_says_something(bound: Resource | None) -> Resource | None:
 
 
 class _Refused(Exception):
-    """A rule names something impossible: that is the end of it."""
+    """A rule names something impossible: no further rule is asked."""
 
 
 def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[str] = ()) -> str:
@@ -106,7 +106,7 @@ def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[st
             if path and path != _RECOVERED and _takes(state, spec, path, created):
                 return path
     except _Refused:
-        return ""
+        return _RECOVERED if forced else ""
     if forced:
         return _RECOVERED
     last = "root.default"

@@ -62,8 +62,8 @@ _FORMS: Final[dict[str, tuple[Any, str]]] = {
 """What each argument may be, as a check and in words."""
 _NEVER: Final[dict[str, Callable[[Any], bool]]] = {
     "driver": lambda driver: driver not in _DRIVERS,
-    # It would be the present folder, which nobody means.
-    "journal": lambda journal: journal == "",
+    # Empty it would be the present folder, which nobody means; no name has a NUL.
+    "journal": lambda journal: journal == "" or "\0" in str(journal),
 }
 """What has the right type, and is wrong all the same."""
 

@@ -23,7 +23,7 @@ from yunikorn_actors.state.placement import (
 )
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
 from yunikorn_actors.values.resource import INT64_MAX, Resource, strictly_greater_than_zero
-from yunikorn_actors.values.tag_lookup import tag_of
+from yunikorn_actors.values.tag_lookup import is_forced, tag_of
 from yunikorn_actors.values.tags import (
     APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
     APP_TAG_NAMESPACE_RESOURCE_MAX_APPS,
@@ -49,9 +49,16 @@ def queue_for(unit: UnitOfWork, spec: ApplicationSpec) -> tuple[Queue, bool]:
 
     Beside it stands whether only the last resort took it.
     """
-    path, by_last_resort = place(unit.state, spec)
+    try:
+        path, by_last_resort = place(unit.state, spec)
+        if path not in unit.state.queues:
+            _check_creation(unit.state, spec, path)
+    except PlacementFailed:
+        # Its work runs: whatever became of queues and rules, nobody else would count it (R-100).
+        if not is_forced(spec.tags):
+            raise
+        path, by_last_resort = RECOVERY_PATH, False
     if path not in unit.state.queues:
-        _check_creation(unit.state, spec, path)
         _create(unit, path)
     queue = unit.state.queues[path]
     if not queue.spec.managed and path != RECOVERY_PATH:
