@@ -282,3 +282,27 @@ def test_the_last_placeholder_is_cancelled_while_it_is_asked_about(
         came = [it.spec.key for it in app.allocations.values() if it.spec.placeholder]
         cancelled += came == ["ph0"]
     assert cancelled
+
+
+def test_a_reservation_whose_place_is_gone_after_a_reload_holds_its_application_back() -> None:
+    """The older application has the only place that is left, so this one is not stuck."""
+    lab = Lab(config=_places(2))
+    lab.nodes(n1=5, n2=5)
+    lab.submit("older")
+    lab.ask("a", "b", "c", "d", app="older")
+    lab.settle()
+    lab.submit("kept")
+    lab.ask("large", vcore=4, app="kept")
+    lab.advance(3)
+    lab.configure(_places(1))
+    lab.ask("small", app="kept")
+    lab.settle()
+    app = lab.state.applications["kept"]
+    assert app.asks["large"].reserved, "vacuous: nothing is kept for it"
+    assert app.asks["small"].remaining
+    assert [] == [*stuck(lab.state, lambda *_: False, TAG)]
+
+
+def _places(most: int) -> str:
+    leaf = f"{{name: default, maxapplications: {most}}}"
+    return f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', queues: [{leaf}]}}]}}]"

@@ -8,6 +8,7 @@ order of starting have a say, an ask that waits is left alone.
 from collections.abc import Callable, Iterator
 
 from yunikorn_actors.checks.decision_rules import committed, is_wanted_model, overfills, unplaced
+from yunikorn_actors.checks.state_invariants import is_kept_for
 from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec
 from yunikorn_actors.state.applications import (
@@ -62,6 +63,9 @@ def _may_go_on(app: Application) -> bool:
 
 def _could_go_on(state: PartitionState, app: Application, ask: Ask, refuses: Refuses) -> bool:
     spec = ask.spec
+    if app.state is ApplicationState.ACCEPTED and is_kept_for(app) and _bounds_of(app):
+        # A reload may leave fewer places than there are reservations: the oldest have them.
+        return False
     gang = [item for item in app.asks.values() if item.spec.placeholder and item.remaining]
     if spec.placeholder:
         if _awaits_room_for_its_gang(state, app):
@@ -110,12 +114,7 @@ def _awaits_room_for_its_gang(state: PartitionState, app: Application) -> bool:
 
 def _awaits_place_of_a_gang(state: PartitionState, app: Application) -> bool:
     """Whether an admitted gang that has placed nothing may claim the place of this one."""
-    bounds = [queue.path for queue in app.queue.lineage if queue.spec.max_applications]
-    bounds += [
-        limit.path
-        for limit in limits_of(app.queue, app.spec.user, app.group)
-        if limit.max_applications
-    ]
+    bounds = _bounds_of(app)
     others = (state.applications[id_] for id_ in state.admitted.values())
     return any(
         level.path in bounds
@@ -123,6 +122,13 @@ def _awaits_place_of_a_gang(state: PartitionState, app: Application) -> bool:
         if not other.allocations
         for level in other.queue.lineage
     )
+
+
+def _bounds_of(app: Application) -> list[str]:
+    """Return the queues that bound how many applications run, by themselves or for its owner."""
+    bounds = [queue.path for queue in app.queue.lineage if queue.spec.max_applications]
+    limits = limits_of(app.queue, app.spec.user, app.group)
+    return bounds + [limit.path for limit in limits if limit.max_applications]
 
 
 def _has_room(node: Node, ask: Ask) -> bool:
