@@ -96,6 +96,29 @@ hold FactsAppended(ApplicationStateChanged c) from context to scheduler until af
 hold ProposalRejected(ASK_GONE) from context to scheduler until after the end
 """,
 )
+A_PART_OF_NO_USE_GOES_WITH_ITS_GANG = (
+    """\
+name: a hard gang goes whole, and a part that frees nothing of what is wanted with it
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues:
+      - {name: a, properties: {preemption.delay: 1s}, resources: {guaranteed: {memory: 3}}}
+      - {name: b}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1, memory: 3}}
+- add_app: {id: claims, queue: root.a}
+- add_app: {id: gang, queue: root.b, style: Hard, placeholder_ask: {memory: 1}}
+- ask: {app: gang, key: ph, resource: {memory: 1}, task_group: tg, placeholder: true}
+- ask: {app: gang, key: aside, resource: {vcore: 1}}
+- ask: {app: claims, key: k, resource: {memory: 3}}
+- advance: 1s
+- expect: {rm: {released: [{key: ph}, {key: aside}]}}
+""",
+    "",
+)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +128,9 @@ hold ProposalRejected(ASK_GONE) from context to scheduler until after the end
         (OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER, (CORE, MODEL)),
         (RESERVED_WHILE_ITS_GANG_ENDS, (CORE,)),
         (REFUSED_BESIDE_OTHERS, (CORE,)),
+        (A_PART_OF_NO_USE_GOES_WITH_ITS_GANG, (CORE, MODEL)),
     ],
-    ids=["leaves", "older", "reserved", "refused"],
+    ids=["leaves", "older", "reserved", "refused", "of no use"],
 )
 def test_what_is_right_is_no_finding(world: tuple[str, str], judges: tuple[str, ...]) -> None:
     text, entries = world

@@ -32,8 +32,8 @@ def is_below_fence(cluster: Cluster, ask: Ask, victim: Placed) -> bool:
 def may_go(cluster: Cluster, ask: Ask, victim: Placed) -> bool:
     """Whether the rules let one allocation go for an ask, guarantees apart."""
     mine, theirs = ask.app.leaf, victim.app.leaf
-    # What its leaf binds together goes whole, of use or not.
-    bound = theirs.says.preemption_unit == "application"
+    # What is bound together goes whole, of use or not.
+    bound = units.is_bound(victim.app, ask)
     if victim.leaving or victim.spec.required_node:
         return False
     if not bound and not match_any(victim.size, ask.size):
@@ -41,7 +41,7 @@ def may_go(cluster: Cluster, ask: Ask, victim: Placed) -> bool:
     if ask.spec.required_node:
         if bound and victim.app is ask.app:
             return False
-        # What its leaf binds together goes with a part that is there.
+        # What is bound together goes with a part that is there.
         here = bound or victim.node == ask.spec.required_node
         return here and victim.spec.priority <= ask.spec.priority
     if mine is theirs or theirs.says.preemption_policy == "disabled":
