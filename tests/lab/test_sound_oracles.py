@@ -96,6 +96,29 @@ hold FactsAppended(ApplicationStateChanged c) from context to scheduler until af
 hold ProposalRejected(ASK_GONE) from context to scheduler until after the end
 """,
 )
+A_RESTARTED_CORE_PROMISES_ANEW = (
+    """\
+name: what was promised by a queue that is conservative is worked out anew after a restart
+queues:
+  partitions:
+  - queues:
+    - name: root
+      submitacl: '*'
+      queues:
+      - {name: a, queues: [{name: y, properties: {application.sort.policy: conservative}}]}
+steps:
+- create_node: {id: n2, capacity: {memory: 2}}
+- register: {}
+- raw: {call: register_resource_manager, request: {rmID: rm-2}}
+- register: {}
+- add_app: {id: app-2, queue: root.a.y}
+- ask: {app: app-2, key: k2, count: 2, resource: {memory: 1}}
+- remove_node: {id: n2}
+- register: {rm: rm-2}
+- create_node: {rm: rm-2, id: n1}
+""",
+    "restart core by 612429 after CallUpdateNode(accepted n1) from rm_proxy to rm-2#5\n",
+)
 A_PART_OF_NO_USE_GOES_WITH_ITS_GANG = (
     """\
 name: a hard gang goes whole, and a part that frees nothing of what is wanted with it
@@ -128,9 +151,10 @@ steps:
         (OLDER_ONE_WAITS_FOR_ITS_PLACEHOLDER, (CORE, MODEL)),
         (RESERVED_WHILE_ITS_GANG_ENDS, (CORE,)),
         (REFUSED_BESIDE_OTHERS, (CORE,)),
+        (A_RESTARTED_CORE_PROMISES_ANEW, (CORE,)),
         (A_PART_OF_NO_USE_GOES_WITH_ITS_GANG, (CORE, MODEL)),
     ],
-    ids=["leaves", "older", "reserved", "refused", "of no use"],
+    ids=["leaves", "older", "reserved", "refused", "restarted", "of no use"],
 )
 def test_what_is_right_is_no_finding(world: tuple[str, str], judges: tuple[str, ...]) -> None:
     text, entries = world

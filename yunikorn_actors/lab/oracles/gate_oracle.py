@@ -36,6 +36,7 @@ from yunikorn_actors.messages.base import (
     CONTEXT,
     Delivery,
 )
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import CallPredicates
 from yunikorn_actors.messages.scheduling import ProposeAllocations, RunCycle
 from yunikorn_actors.planning.model.views import AskView
@@ -103,16 +104,22 @@ class Gates(Oracle):
     def __init__(self, replicas: DecisionChecker) -> None:
         """The replicas have the folds of `PLAIN`."""
         self._replicas = replicas
+        self._is_refused = False
+        """Whether a resource manager has been asked, who may have refused what came first."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing: the replicas of a core count their changes from the beginning."""
         self._revisions: dict[_Life, int] = {}
         """When Context had handled the last message."""
         self._promises: dict[_Life, dict[str, PlainConservative]] = {}
         """By queue, as they were then."""
         self._changes: dict[_Life, int] = {}
         self._rested: dict[_Life, tuple[int, int]] = {}
-        self._is_refused = False
-        """Whether a resource manager has been asked, who may have refused what came first."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if isinstance(delivery.message, CoreRestored):
+            self._begin()
         self._is_refused |= isinstance(delivery.message, CallPredicates)
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
