@@ -19,7 +19,7 @@ PLANS = (
         kind=Kind.GANG,
         source="a condition left out",
         wrong="The first placeholder of a gang lets it run.",
-        where=lifecycle.placeholder_placed,
+        where=lifecycle.run_if_complete,
         old="app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)",
         new="app.spec.is_gang",
     ),
