@@ -38,7 +38,7 @@ def _nothing(*_: object, **__: object) -> None:
         (ROUTES, simulate_route, "_found", lambda *_: {}),
         (FORESIGHT, run.Run, "_note_end", _nothing),
         (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
-        (WIRE, tables, "_cells", lambda *_: 1),
+        (PICTURED, tables, "_cells", lambda *_: 1),
         (PICTURED, run_data, "_says", lambda _: ""),
         (FILES, administration, "record_act", _nothing),
     ],

@@ -8,6 +8,7 @@ public function of some modules is called with arguments that are drawn by their
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from itertools import chain
 from types import ModuleType
@@ -102,6 +103,7 @@ _SECRETS: Final = (
 """What texts say of passwords, in the forms in which they do."""
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _KEYS: Final = (*properties.READERS, *extra_keys.READERS, GPU_DEVICES, GPU_DEVICES, GPU_DEVICES)
+_ALIKE: Final = 8
 _OPTIONAL: Final = 5
 """What may be left out is, once in so many."""
 
@@ -231,6 +233,10 @@ def computed(draw: Draw) -> Iterator[str]:
     """Call each function once; say what it returned and what it did to its arguments."""
     for call in calls():
         arguments = [make(draw) for make in call.of]
+        if draw.once_in(_ALIKE):
+            # Two of one kind are equal here, which is seldom drawn.
+            first = dict(zip(call.of, arguments, strict=True))
+            arguments = [deepcopy(first[make]) for make in call.of]
         named = {name: make(draw) for name, make in call.named.items()}
         try:
             answer = call.function(*arguments, **named)

@@ -82,6 +82,8 @@ _ASKED: Final = (
     Path("/ws/v1/events/batch?count=5"),
     Path("/ws/v1/events/batch?count=0", status=400),
     Path("/ws/v1/events/batch?count=x", status=400),
+    Path("/ws/v1/events/batch?count=", status=400),
+    Path("/ws/v1/events/batch?start=99999"),
     Path("/ws/v1/config"),
     Path("/ws/v1/metrics", is_closed=True),
     Path("/ws/v1/scheduler/healthcheck"),

@@ -140,7 +140,8 @@ class RecordingQuestions:
         for delivery in self._kept.deliveries:
             names.update(dict.fromkeys(_names_in(msgspec.to_builtins(delivery.message))))
         known = [it for it in names if it]
-        return [self._draw.one_of(known) for _ in range(3) if known] + ["nobody"]
+        found = [self._draw.one_of(known) for _ in range(3) if known]
+        return [*found, *(f"{it}/nothing" for it in found[:1]), "nobody"]
 
     def _delivery(self) -> Delivery:
         return self._draw.one_of(self._kept.deliveries)

@@ -86,7 +86,8 @@ NOTHING: Final = dict.fromkeys(
 )
 _STATES: Final = ("active", "completed", "rejected", "other")
 _QUERIES: Final[dict[str, tuple[str, ...]]] = {
-    "subtree": ("",), "status": ("running", "new", "odd"), "count": ("3", "0"), "start": ("2",),
+    "subtree": ("",), "status": ("running", "new", "odd"), "count": ("3", "0", ""),
+    "start": ("2", "99999", "", "x"),
     "reason": ("NO_NODE", "QUEUE_LIMIT"), "text": ("a",), "hours": ("2", "x"),
 }  # fmt: skip
 """Words of queries that name no thing, with what they may be."""
