@@ -16,7 +16,7 @@ from yunikorn_actors.trace.text import tables
 from yunikorn_actors.trace.view import run_data
 from yunikorn_actors.what_if import run
 
-FILES, ROUTES, FORESIGHT, WIRE, PICTURED = 2, 4, 17, 7, 15
+FILES, ROUTES, FORESIGHT, WIRE, PICTURED = 2, 4, 17, 7, 39
 """Worlds in which the one of the dear things is looked at."""
 COUNTED = 8
 """A world of which a live page is shown twice."""
