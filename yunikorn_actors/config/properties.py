@@ -99,6 +99,16 @@ class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     gang_admission: GangAdmission = GangAdmission.HOLD
     reservation_max_nodes_percent: int = 5
 
+    @property
+    def rests_ns(self) -> tuple[int, ...]:
+        """Return for how long asks may wait for nothing but the time: one kind after the other."""
+        return (
+            self.preemption_delay_ns or 0,
+            self.preemption_cooldown_ns,
+            self.preemption_budget.window_ns,
+            self.backoff_delay_ns,
+        )
+
     def priority_outside(self, priority: int) -> int:
         """Return how important something in the queue is to those beside it."""
         return self.priority_offset if self.priority_fence else priority + self.priority_offset

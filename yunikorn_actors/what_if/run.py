@@ -6,13 +6,12 @@ decides. It drives any simulated core, so what was simulated can be done by the 
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from yunikorn_actors import si
 from yunikorn_actors.config import ConfigError
-from yunikorn_actors.config.properties import QueueProperties
 from yunikorn_actors.core.registered_managers import StandIn
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import CoreError, InvalidRequest
@@ -56,12 +55,6 @@ Fits = Callable[[str, str], str | None]
 """Takes the key of an ask and a node, returns why not."""
 _OF_STATES: Final = {STATE_TIMER, COMMITMENT_TIMER}
 """Timers of an application that end no work."""
-_RESTS: Final[tuple[Callable[[QueueProperties], int], ...]] = (
-    lambda it: it.preemption_delay_ns or 0,
-    lambda it: it.preemption_cooldown_ns,
-    lambda it: it.preemption_budget.window_ns,
-    lambda it: it.backoff_delay_ns,
-)
 _T: Final = si.TerminationType
 _ALWAYS: Final = frozenset({"update_allocation", "update_application", "update_node"})
 
@@ -269,11 +262,13 @@ class Run:
     def _longest_rest_ns(self) -> int:
         """For how long a planner may do nothing, and then something: as queues and gangs say."""
         queues = [it for part in self._partitions.values() for it in part.state.queues.values()]
-        each = ([get(it.properties) for it in queues] for get in _RESTS)
+        rests: Iterable[tuple[int, ...]] = zip(
+            *(it.properties.rests_ns for it in queues), strict=True
+        )
         # Gangs hold what they are promised one after the other.
         gangs = sum(app.waiting_placeholders > 0 for _, app in self._apps())
         hold_ns = self._simulator.topology.settings.placeholder_timeout_ns
-        return sum(max(it, default=0) for it in each) + (gangs + 1) * hold_ns
+        return sum(max(it) for it in rests) + (gangs + 1) * hold_ns
 
     def _pass_to(self, now_ns: int) -> None:
         simulator = self._simulator
