@@ -87,10 +87,13 @@ class Planner:
 
     def _first(self, now_ns: int) -> Iterator[Step]:
         """Yield the steps up to the measuring that have something to do now."""
-        # First of all: what has rested for long enough is a candidate like any other in this plan.
+        # First of all: what has rested for long enough is a candidate like any other in this plan,
+        # and in a gated leaf one that its pass has not seen.
         if self.denials.due_ns <= now_ns:
+            self.gatekeeper.is_stale = True
             yield self.denials.plan
         if self.backoff.due_ns <= now_ns:
+            self.gatekeeper.is_stale = True
             yield self.backoff.plan
         # All that follows goes by the order of queues, so that is put right before anything is
         # tried.
