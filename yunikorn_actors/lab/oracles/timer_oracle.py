@@ -171,7 +171,8 @@ class Timers(Oracle):
                 return max(now_ns, app.started_ns + spec.timeout_ms * MILLISECOND)
             case "placeholder" | "commitment":
                 gang_ns = spec.timeout_ms * MILLISECOND if spec.is_gang else 0
-                delay_ns = gang_ns or settings.placeholder_timeout_ns
+                in_range = 0 < gang_ns <= INT64_MAX
+                delay_ns = gang_ns if in_range else settings.placeholder_timeout_ns
                 was_there = kind == "placeholder" and self._recovers.get((partition, app.id))
                 if was_there and spec.created_ns is not None:
                     # Only what is left of the time since the application was made.
