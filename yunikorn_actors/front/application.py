@@ -349,7 +349,7 @@ class BaseApplication(Generic[F, L]):
         made: list[Made[F, L]] = []
         asked: list[Asked[L]] = []
         futures: list[F] = []
-        # That nobody is asked about nodes is of the asks of this session, and not of the work.
+        # That nobody is asked about nodes is a matter of the ask, and not of the work.
         kept = dict(ask.tags)
         kept.pop(si.constants.TAG_PREDICATES, None)
         for key in keys:

@@ -171,7 +171,7 @@ class Answers:
 def _messages(rm_id: str, batch: _Batch) -> list[Message]:
     to_rm: list[Message] = []
     # In the order of the interface: of one thing that a request both brings and ends, the end is
-    # said first (G27).
+    # sent first (G27).
     if NodeVerdict in batch:
         accepted, rejected = _divided(batch[NodeVerdict])
         to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
