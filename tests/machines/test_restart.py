@@ -420,6 +420,29 @@ def test_what_was_asked_back_is_placed_anew_if_it_is_asked_for_before_its_node(
 
 
 @EVERY
+def test_an_application_that_fails_before_its_node_is_back_takes_nothing_again(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP, execution_timeout_milli_seconds=100_000)
+    former.ask("short", vcore=2, execution_timeout_milli_seconds=60_000)
+    former.settle()
+    former.rm.running.clear()
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.submit(APP)
+    lab.ask("short", vcore=2, execution_timeout_milli_seconds=60_000)
+    lab.advance(101)
+    assert "Failing" == lab.state.applications[APP].state.value
+    lab.report_node("n1")
+    assert [] == violations(lab.state)
+    lab.advance(RETURN_S)
+    assert {} == lab.state.owners
+    assert [] == violations(lab.state)
+
+
+@EVERY
 def test_timers_go_on(topology: TopologyName) -> None:
     former = Lab(topology=topology)
     former.nodes(n1=4)

@@ -114,8 +114,11 @@ def take_wanted(unit: UnitOfWork, node: Node) -> None:
     awaited = unit.partition.awaited
     for uuid in () if awaited is None else awaited.wanted:
         allocation = node.allocations.get(uuid)
-        if allocation is not None:
-            app = unit.state.applications[allocation.spec.application_id]
+        if allocation is None:
+            continue
+        app = unit.state.applications[allocation.spec.application_id]
+        # It may have begun to fail since.
+        if app.state not in TAKES_NO_ASKS:
             _take_ask(unit, app, app.asks[allocation.spec.key].spec)
 
 
