@@ -112,12 +112,18 @@ SOURCES = [
 
 
 def long_functions(source: Source) -> list[str]:
+    """Lines of comments do not count: an argument must not be the first thing to go."""
+    lines = source.text.splitlines()
     functions = (
         node
         for node in _walked(source.tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
-    lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
+    lengths = [
+        (node.name, sum(not line.lstrip().startswith("#") for line in its_lines))
+        for node in functions
+        for its_lines in [lines[node.lineno - 1 : node.end_lineno]]
+    ]
     return [f"{source.module}.{name}: {n} lines" for name, n in lengths if n > FUNCTION_MAX]
 
 
@@ -798,6 +804,18 @@ def _function(lines: int) -> str:
 PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = {
     "a function at the limit": (long_functions, "state.x", _function(60), []),
     "a long function": (long_functions, "state.x", _function(61), [".f: 61 lines"]),
+    "a comment in it": (
+        long_functions,
+        "state.x",
+        _function(60) + "    # why\n    y = 1\n",
+        [".f: 61 lines"],
+    ),
+    "a comment makes none longer": (
+        long_functions,
+        "state.x",
+        _function(59) + "    # why\n    y = 1\n",
+        [],
+    ),
     "a long method": (
         long_functions,
         "state.x",

@@ -1,7 +1,8 @@
-"""What an administrator does by hand: it is done as if a resource manager had asked for it.
+"""Acts of an administrator: draining a node by hand, recorded with the name of who did it.
 
-Each act is a fact that names who did it, beside the facts of what follows from it, and a line in
-the log. A node stays its resource manager's, who may let it work again.
+An act takes effect as if the resource manager had asked for it. It leaves a fact with the name of
+the administrator, beside the facts that follow from it, and a line in the log. The node still
+belongs to its resource manager, which may undrain it.
 """
 
 from yunikorn_actors.machines.context.nodes import set_drained
@@ -12,7 +13,7 @@ from yunikorn_actors.state import facts as f
 
 
 def act_on_drained(unit: UnitOfWork, message: AdminNodeUpdate) -> str:
-    """Drain a node or end that; say why nothing changes, if so."""
+    """Drain or undrain a node; return why nothing changes, or the empty text."""
     node = unit.state.nodes.get(message.node_id)
     if node is None:
         return f"no node {message.node_id} is in partition {unit.partition.name}"
@@ -20,6 +21,8 @@ def act_on_drained(unit: UnitOfWork, message: AdminNodeUpdate) -> str:
     if not reason:
         what = f"Node {node.id} {'drained' if message.drained else 'undrained'}"
         record_act(unit, what, message.by, node.id)
+        # The fact goes to events and recordings, the line to whoever reads the log of the process
+        # alone.
         unit.want(line_of(what, message.by))
     return reason
 

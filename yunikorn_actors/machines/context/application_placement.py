@@ -1,8 +1,8 @@
-"""Placing an application: the rules name a queue, and its missing part is created.
+"""Placing an application: the rules name a queue, and whatever is missing of it is created.
 
-Creating the queue and adding the application happen in one handler, so no cleaner can come between
-(R-110, H-25). A queue that was created for an application which is refused in the end stays empty
-and is cleaned like any other.
+Creating the queue and adding the application happen in one handler, so no cleaner runs in between
+(R-110, H-25). If the application is refused after its queue was created, the empty queue is cleaned
+like any other.
 """
 
 from typing import Annotated
@@ -30,6 +30,7 @@ from yunikorn_actors.values.tags import (
     APP_TAG_NAMESPACE_RESOURCE_QUOTA,
 )
 
+# Users write these tags. Parsing megabytes would take longer than a handler may (G30).
 _TAG_MAX = 64 * 1024
 
 
@@ -47,9 +48,11 @@ _DECODER = msgspec.json.Decoder(_TaggedResource)
 def queue_for(unit: UnitOfWork, spec: ApplicationSpec) -> tuple[Queue, bool]:
     """Return the leaf for an application, created if needed; or raise PlacementFailed.
 
-    Beside it stands whether only the last resort took it.
+    The second value says whether only the last resort took it.
     """
     try:
+        # Nothing is created before both the rules and the queues above have agreed: a refusal must
+        # leave no queue behind.
         path, by_last_resort = place(unit.state, spec)
         if path not in unit.state.queues:
             _check_creation(unit.state, spec, path)
@@ -61,6 +64,8 @@ def queue_for(unit: UnitOfWork, spec: ApplicationSpec) -> tuple[Queue, bool]:
     if path not in unit.state.queues:
         _create(unit, path)
     queue = unit.state.queues[path]
+    # A managed leaf has its amounts from the configuration. For a dynamic one the tags come first:
+    # the application is judged by the quota that it brought itself (R-109).
     if not queue.spec.managed and path != RECOVERY_PATH:
         _apply_tags(unit, spec, queue)
     return queue, by_last_resort
@@ -71,6 +76,8 @@ def _check_creation(state: PartitionState, spec: ApplicationSpec, path: str) -> 
     if path == RECOVERY_PATH:
         return
     reason = None
+    # The recovery queue takes what runs already. A path through it could only come from a rule or a
+    # user that names it.
     if RECOVERY_QUEUE in path.split("."):
         reason = f"creation of queue {path} failed: the recovery queue cannot be asked for"
     elif not above.allows_submit(spec.user, spec.groups):
@@ -90,12 +97,14 @@ def _create(unit: UnitOfWork, path: str) -> None:
     """Make every missing level: parents on the way, a leaf at the end."""
     state = unit.state
     parts = path.split(".")
+    # Parents first: the fact of a queue looks its parent up in the state (R-112).
     for number in range(1, len(parts) + 1):
         name = ".".join(parts[:number])
         if name in state.queues:
             continue
         above = state.queues[".".join(parts[: number - 1])]
         is_leaf = number == len(parts)
+        # No template for the recovery queue: it holds what runs, and a quota cannot refuse that.
         template = None if name == RECOVERY_PATH else above.spec.template
         spec = _leaf_spec(template) if is_leaf else _parent_spec(template)
         unit.record(f.QueueAdded(path=name, spec=spec, at_ns=unit.now_ns))
@@ -126,6 +135,7 @@ def _apply_tags(unit: UnitOfWork, spec: ApplicationSpec, queue: Queue) -> None:
     new = queue.spec
     quota = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_QUOTA)
     guaranteed = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_GUARANTEED)
+    # Both are set together: where one tag is missing its amount is cleared.
     if quota is not None or guaranteed is not None:
         new = msgspec.structs.replace(new, max=quota, guaranteed=guaranteed)
     text = tag_of(spec.tags, APP_TAG_NAMESPACE_RESOURCE_MAX_APPS)
@@ -145,5 +155,6 @@ def _tagged(spec: ApplicationSpec, tag: str) -> Resource | None:
     try:
         entries = _DECODER.decode(text).resources
     except (msgspec.MsgspecError, RecursionError):
+        # A tag nested too deep for the parser is as little an amount as any other text.
         return None
     return _positive({kind: entry.value for kind, entry in entries.items() if kind})

@@ -1,4 +1,4 @@
-"""Applications come and go."""
+"""Applications are added, rejected and removed, and the run limits that block them are recorded."""
 
 from yunikorn_actors.machines.context.application_placement import queue_for
 from yunikorn_actors.machines.context.asks import remove_ask
@@ -27,9 +27,13 @@ from yunikorn_actors.values.resource import has_negative
 def add_application(unit: UnitOfWork, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
     if is_application_back(unit, spec.application_id):
+        # After a restart the resource manager reports what the core knows already. It gets the
+        # answer of a new application, and nothing is recorded.
         known = unit.state.applications[spec.application_id]
         unit.announce(ApplicationVerdict(known.id, queue=known.queue.path))
         return
+    # Before the placement: that creates queues, and no queue may come of an application that is
+    # refused anyway.
     reason = _refusal(unit.state, spec)
     if reason is not None:
         reject_application(unit, spec, reason)
@@ -66,6 +70,8 @@ def add_application(unit: UnitOfWork, spec: ApplicationSpec) -> None:
 def reject_application(
     unit: UnitOfWork, spec: ApplicationSpec, reason: str, queues: tuple[str, ...] = ()
 ) -> None:
+    # Also a rejected one has a serial: the same id may be rejected again and again, and each time
+    # is an entry of the history.
     serial = unit.partition.next_serial()
     fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=unit.now_ns)
     unit.record(fact)
@@ -75,19 +81,23 @@ def reject_application(
 
 
 def remove_application(unit: UnitOfWork, application_id: str) -> Steps:
-    """Remove everything at once, asks first, so that nothing of it is scheduled again."""
+    """Remove an application and all that it has; asks go first, so that nothing more is placed."""
     app = unit.state.applications.get(application_id)
     if app is None:
         unit.want(vain_removal(unit.partition.name, application_id))
         return
+    # `drawn_off` copies: the facts below take the entries out of this very dictionary.
     for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open:
             remove_ask(unit, app, ask, TerminationType.STOPPED_BY_RM)
             yield 1
         elif ends_piece(number):
+            # An ask that is not open has allocations alone, and goes with the last of them below.
             yield 1
     for allocation in (yield from drawn_off(app.allocations.values())):
         remove_allocation(unit, app, allocation, TerminationType.STOPPED_BY_RM)
+        # Echoed at each end: the resource manager counts what it has lost by these, not by the end
+        # of the application (G16).
         announce_end(unit, allocation, f"Application {app.id} Removed")
         yield 1
     # Before it is forgotten: a timer is found by the application that it belongs to.
@@ -130,7 +140,11 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
 
 
 def report_run_limits(unit: UnitOfWork, observations: tuple[RunLimitObservation, ...]) -> None:
-    """Ignore what was seen of a former life, or of an application that was removed."""
+    """Record which run limits block applications, as far as those still live.
+
+    The planner looked at a replica. An application may have gone since, or come again under its id;
+    a serial names one life (H-24).
+    """
     for seen in observations:
         app = unit.state.applications.get(seen.application_id)
         if app is not None and app.serial == seen.serial:

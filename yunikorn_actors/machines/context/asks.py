@@ -1,13 +1,13 @@
 """Asks, and reports of work that runs already.
 
-An item without a node is an ask. With one it is a report: recovery after a restart, an allocation
-that the resource manager placed by itself, or a new size of a known one. What runs cannot be
-refused, so a report is charged by force, above any quota.
+An item without a node is an ask. An item with a node is a report: recovery after a restart, an
+allocation that the resource manager placed by itself, or a new size of a known one. What runs
+cannot be refused, so a report is charged by force, above any quota.
 
-What a request brings of one size for one application is recorded at once, as a *run*. Only asks
-that would be added without anything else happening are gathered: the first of an application may
-wake it, the first placeholder bars others, a known key replaces what was asked before. Those, and
-whatever may be rejected, are taken by themselves.
+Asks of one application and one size that follow each other in a request become one fact (a *run*,
+ADR 20). Only asks that change nothing but what waits are gathered. The others are taken one by one:
+the first ask of an application may wake it, the first placeholder bars other asks, a known key
+replaces an ask, and anything may be rejected.
 """
 
 from collections.abc import Iterable, Sequence
@@ -75,6 +75,8 @@ from yunikorn_actors.values.devices import Devices, devices_in
 from yunikorn_actors.values.resource import fits_in, has_negative, is_zero
 
 UNKNOWN_APPLICATION = "failed to find application"
+# New: the first ask makes it Accepted. Completing: an ask in time makes it Running again (R-046,
+# R-047).
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
 
 
@@ -92,6 +94,8 @@ def take_item(unit: UnitOfWork, item: AskItem) -> None:
     app = unit.state.applications[spec.application_id]
     # From here on it is taken: `explain` must not answer with an earlier rejection of this key.
     unit.partition.rejections.forget(spec.application_id, spec.key)
+    # The node tells the two apart in both forms of the interface: `allocations` of the later form
+    # brings asks as well.
     if item.node_id:
         _take_report(unit, app, item, announced=True)
     else:
@@ -100,6 +104,7 @@ def take_item(unit: UnitOfWork, item: AskItem) -> None:
 
 def recover(unit: UnitOfWork, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
+    # Some resource managers leave the node of such an item empty: it is the node that brings it.
     if item.node_id != node_id:
         item = replace(item, node_id=node_id)
     awaited = unit.partition.awaited
@@ -112,6 +117,8 @@ def recover(unit: UnitOfWork, node_id: str, item: AskItem) -> None:
 def take_wanted(unit: UnitOfWork, node: Node) -> None:
     """Take asks that came again before this node as if they came now: they needed its report."""
     awaited = unit.partition.awaited
+    # An ask that came again while its node was awaited could not be judged then: only the report of
+    # the node shows whether its allocation runs (see `recovery_reports`).
     for uuid in () if awaited is None else awaited.wanted:
         allocation = node.allocations.get(uuid)
         if allocation is None:
@@ -127,6 +134,7 @@ def _is_back(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> bool:
     allocation = take_awaited(unit, awaited, item)
     if allocation is None:
         return False
+    # The report wins: the size may have changed while the core was away.
     _resize(unit, unit.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)
     return True
 
@@ -145,6 +153,8 @@ def remove_ask(unit: UnitOfWork, app: Application, ask: Ask, type_: TerminationT
             at_ns=unit.now_ns,
         )
     )
+    # A placeholder that will not come any more may have been the last one that kept the gang's
+    # commitment.
     if ask.spec.placeholder:
         watch_commitment(unit, app)
 
@@ -177,6 +187,7 @@ def names_no_application(rejected: RejectedAsk) -> bool:
 def _is_rejected(unit: UnitOfWork, item: AskItem) -> bool:
     reason = _refusal(unit.state, item)
     if reason is None:
+        # Rejections are remembered for `explain` only; the ask itself leaves no trace in the state.
         return False
     spec = item.spec
     unit.partition.rejections.note(spec.application_id, spec.key, reason, unit.now_ns)
@@ -199,18 +210,25 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     app = state.applications.get(spec.application_id)
     if app is None:
         return no_application((state,), spec.application_id)
+    # Failing: new asks are rejected (H-21), but a report of what is charged already still says how
+    # large it is.
     if app.state in TAKES_NO_ASKS and not _is_of_running(app, item):
         return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: its state is {app.state.value}"
     if item.node_id and item.node_id not in state.nodes:
         return f"failed to find node {item.node_id}"
     reason = refused_amounts(spec)
+    # An unknown node, as nothing may be charged to a node that is not registered (G08).
     if reason is not None:
         return reason
+    # A gang is known by `placeholder_ask`. A placeholder of a plain application makes it a gang
+    # belatedly, so the leaf is asked again.
     is_late = spec.placeholder and not item.node_id and not app.spec.is_gang
     if is_late and refuses_gangs(state, app.queue):
         return unsupported_sort(app.queue, app.id)
     if item.uuid and not item.node_id:
         return "an ask has no UUID: only a running allocation, which names its node, may bring one"
+    # A UUID names one allocation for ever (G09). One that came with another key would be charged
+    # twice.
     if item.uuid in state.owners and _belongs_to_another(state, app, item):
         return f"UUID {item.uuid} belongs to another allocation"
     return None
@@ -218,6 +236,8 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
 
 def _is_of_running(app: Application, item: AskItem) -> bool:
     """Whether it reports what runs and is charged: its size is true whatever the state."""
+    # Without a UUID the key has to do; a known ask that is open could still be placed anew, so this
+    # would be no report of a charged one.
     if item.uuid:
         return item.node_id != "" and item.uuid in app.allocations
     known = app.asks.get(item.spec.key)
@@ -227,6 +247,8 @@ def _is_of_running(app: Application, item: AskItem) -> bool:
 
 
 def refused_amounts(spec: AskSpec) -> str | None:
+    # Nearly every ask has positive amounts and a count. One pass says so; the rest only finds the
+    # right words.
     if min(spec.resource.values(), default=0) > 0 and spec.max_allocations > 0:
         return None
     if has_negative(spec.resource):
@@ -247,6 +269,8 @@ def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) 
 
 def _take_ask(unit: UnitOfWork, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
+    # The awaited placement of this key was asked back before the restart and did not come back: it
+    # has ended, and only now the ask is free to wait again.
     if known is not None and end_unreported(unit, app, known):
         # The new ask first: without anything that waits the application would begin to complete.
         _take_ask(unit, app, spec)
@@ -256,9 +280,13 @@ def _take_ask(unit: UnitOfWork, app: Application, spec: AskSpec) -> None:
         _add_ask(unit, app, spec)
         return
     was_unreported = announce_unreported(unit, app, known)
+    # Repeats that are allocated keep running. More repeats than were ever taken make the ask wait
+    # again.
     if known.is_open or spec.max_allocations > known.taken:
         _replace_ask(unit, app, known, spec)
     elif spec.later_form and not was_unreported:
+        # The later form has no resize of its own: a known ask without repeats left that comes again
+        # says the new size.
         _resize(unit, app, known.uuids, spec)
 
 
@@ -284,25 +312,32 @@ def takes_more(app: Application, spec: AskSpec) -> bool:
     """Whether another ask like this changes nothing of the application but what waits."""
     if app.state in _WAKES or app.state in TAKES_NO_ASKS:
         return False
+    # A placeholder joins where others wait already, so that it bars nobody anew, and where the
+    # application is a gang: then the leaf has agreed to it.
     return not spec.placeholder or (app.spec.is_gang and app.waiting_placeholders > 0)
 
 
 def _let_gang_go_first(unit: UnitOfWork, app: Application, came: Ask) -> None:
     """The first placeholder that waits bars asks of which some may have a reservation."""
+    # `came` has put all its repeats among those that wait: if there are no others, it is the first.
     if app.waiting_placeholders == came.remaining:
         drop_barred_of(unit, app)
 
 
 def _replace_ask(unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec) -> None:
     """Allocated repeats keep their values, and the new ask cannot remove them."""
+    # A decided repeat cannot be unmade by asking for fewer: only a release ends what runs.
     taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
     _unpark_what_no_longer_suits(unit, app, known, spec)
     # Behind the unparking: a repeat that came out of its swap is none of `parked` any more.
     wanted = spec.max_allocations - taken - known.parked
+    # A repetition changes nothing and is not answered (R-136): it may have been sent twice only.
     if spec == known.spec and known.remaining == wanted:
         return
+    # Nothing is left to wait for. `AskReplaced` with no repeats would leave an ask that is neither
+    # open nor over.
     if spec.max_allocations == taken:
         remove_ask(unit, app, known, TerminationType.STOPPED_BY_RM)
         work_gone(unit, app)
@@ -318,6 +353,8 @@ def _put(unit: UnitOfWork, app: Application, known: Ask, spec: AskSpec) -> None:
     drop_outdated(unit, known, spec)
     unit.record(f.AskReplaced(spec=spec, at_ns=unit.now_ns))
     drop_outgrown(unit, known)
+    # Parked repeats hold room on their target nodes in the size of the ask. If it grew, earmarks
+    # there may have lost theirs.
     for swap in swaps_of(app, known):
         drop_overpromised(unit, unit.state.nodes[swap.node_id])
 
@@ -336,18 +373,26 @@ def _unpark_what_no_longer_suits(
 def _take_report(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bool) -> None:
     """The UUID says which allocation is meant; without one the key and the node must do."""
     known = app.asks.get(item.spec.key)
+    # Resuming: the gang is being dissolved. It is charged and then asked back below, and never
+    # announced, as nobody may start to use it.
     comes_too_late = item.spec.placeholder and app.state is ApplicationState.RESUMING
     announced = announced and not comes_too_late
     if item.uuid in app.allocations:
         _resize(unit, app, (item.uuid,), item.spec)
     elif known is not None and known.is_open:
+        # The ask waits here and runs there already: the report is the placement of one of its
+        # repeats.
+        # All its repeats are parked. One swap gives its repeat back, so that this can be placed.
         if not known.remaining:
             # It runs where the resource manager says, not where its swap would end (H-31).
             unpark(unit, app, swaps_of(app, known)[0], "it runs already")
         _place_by_rm(unit, app, known, item, announced=announced)
     elif known is None or item.uuid:
+        # Unknown, or a UUID that the ask does not have: work of a former life of the core, or of a
+        # node that came back (R-067).
         _recover(unit, app, item, announced=announced)
     else:
+        # No UUID: all allocations of this key on that node are meant.
         here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
         _resize(unit, app, here, item.spec)
     if comes_too_late:
@@ -362,6 +407,7 @@ def _take_report(unit: UnitOfWork, app: Application, item: AskItem, *, announced
 
 def _recover(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bool) -> None:
     spec = item.spec
+    # As in `_add_ask`: the group is chosen while the application is New.
     if app.state in _WAKES:
         link_group(unit, app)
         advance(unit, app, ApplicationEvent.RUN)
@@ -400,6 +446,8 @@ def _recover(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bo
         )
     if spec.placeholder:
         placeholder_placed(unit, app, recovered=True)
+        # The first placeholder that lives bars real asks of its group, some of which may keep a
+        # node.
         if app.task_groups[spec.task_group].alive == 1:
             drop_barred_of(unit, app)
     else:
@@ -425,6 +473,7 @@ def _place_by_rm(
         _put(unit, app, known, sized)
     key, uuid = item.spec.key, item.uuid
     devices = _devices_of(unit, item)
+    # Announced unless it came with its node: the node's own list is known to its sender (R-086).
     placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced, devices=devices)
     place(unit, app, placement)
     charged_by_force(unit, app)
@@ -432,6 +481,8 @@ def _place_by_rm(
 
 def _devices_of(unit: UnitOfWork, item: AskItem) -> Devices:
     """Work that runs has the devices that its tag names; without one such as are free."""
+    # A tag from before a restart names the devices that the program has open. Choosing others would
+    # give two programs the same device.
     resource = item.spec.resource
     return reported_devices(unit.state.nodes[item.node_id], resource, devices_in(item.spec.tags))
 
@@ -462,10 +513,13 @@ def _resize(unit: UnitOfWork, app: Application, uuids: Iterable[str], spec: AskS
                 ),
             )
             drop_overpromised(unit, node)
+    # A larger one may be above a maximum now, so the quota is enforced later (R-084).
     charged_by_force(unit, app)
+    # A placeholder that grew may make the gang complete.
     run_if_complete(unit, app)
 
 
+# Foreign work is of no application: it counts on its node, and in no queue (R-096).
 def _take_foreign(unit: UnitOfWork, item: AskItem) -> None:
     spec = item.spec
     if not item.node_id:
@@ -528,6 +582,7 @@ def _gather(unit: UnitOfWork, items: Sequence[AskItem], start: int) -> list[AskS
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
+    # Bounded as a batch of allocations is: applying one fact takes milliseconds at most.
     for item in items[start : start + LONGEST_BATCH]:
         spec = item.spec
         # The second of one key would replace the first, which is not there before the run is.
@@ -549,6 +604,8 @@ def _is_plain(app: Application, item: AskItem) -> bool:
 
 def _is_alike(spec: AskSpec, first: AskSpec) -> bool:
     return (
+        # Amounts are shared by the translation where a request repeats one, so `is` answers nearly
+        # always; equality is the rule.
         spec.application_id == first.application_id
         and (spec.resource is first.resource or spec.resource == first.resource)
         and spec.placeholder is first.placeholder
@@ -558,6 +615,7 @@ def _is_alike(spec: AskSpec, first: AskSpec) -> bool:
 
 def _add(unit: UnitOfWork, specs: list[AskSpec]) -> None:
     application_id, partition = specs[0].application_id, unit.partition
+    # Nearly never is anything remembered, and then no key has to be looked up.
     if partition.rejections:
         for spec in specs:
             partition.rejections.forget(application_id, spec.key)
@@ -565,6 +623,8 @@ def _add(unit: UnitOfWork, specs: list[AskSpec]) -> None:
         f.AsksAdded(
             application_id=application_id,
             specs=tuple(specs),
+            # Each gets the next number: order among equals is the order of arrival, as with single
+            # asks.
             first_sequence=partition.take_sequences(len(specs)),
             at_ns=unit.now_ns,
         )

@@ -1,17 +1,17 @@
 """A batch: proposals for asks of one size that become one fact and one announcement.
 
-A plan places asks of one size by the hundred. To check, to write down and to announce each by
-itself costs as much as the decision did; so those that need nothing else are gathered as far as
-they follow each other, and become one fact and one announcement: a *batch* (in messages and
-records: a run). The order of the decisions stays, and nothing is decided otherwise than one at a
-time:
+A plan places asks of one size by the hundred. Checking, recording and announcing each of them alone
+costs as much as deciding did. So proposals that need nothing else are gathered as long as they
+follow each other, and become one fact and one announcement: a *batch* (in messages and records: a
+run, ADR 20). The order of the decisions stays, and the result is that of committing one at a time:
 
-- What each needs for itself (the ask, its application, the node) is checked for each, with those
+- What each proposal needs for itself (ask, application, node) is checked for each, with those
   before it in the batch counted in. The batch ends before the first that does not pass.
-- Queues and limits are asked once whether they have room for the whole batch. If so, they have room
-  for each at its unit, as amounts only add up. If not, all are committed one at a time.
-- Whatever brings more than an allocation (the first one of an application or of a gang, an ask with
-  a reservation or a timer) is committed by itself. A batch of placeholders ends with a gang.
+- Queues and limits are asked once whether they have room for the whole batch. Amounts only add up,
+  so a yes holds for each part. After a no all are committed one at a time.
+- A proposal that brings more than an allocation is committed by itself: the first one of an
+  application or of a gang, an ask with a reservation or a timer. A batch of placeholders ends with
+  its gang.
 """
 
 from collections.abc import Iterator
@@ -66,6 +66,8 @@ class Batch:
     def gather(self, proposals: Iterator[Proposal]) -> None:
         """Take proposals up to the first that has to be committed by itself, or is refused."""
         state, asks = self._state, self.asks
+        # A proposal that fails here is not refused yet: the batch ends before it, and
+        # `check_allocate` finds the reason.
         if state.suspended:
             return
         members: dict[str, int] = {}
@@ -85,8 +87,10 @@ class Batch:
                 self._apps.append(app)
                 self._counts.append(0)
             ask = self._apps[member].asks.get(proposal.key)
+            # Cancelled and asked again under its key: another sequence (R-036).
             if ask is None or ask.sequence != proposal.sequence:
                 return
+            # Counted with those before it: twenty proposals may each fit alone, and not together.
             repeat = repeats.get(ask.sequence, 0) + 1
             count = on_node.get(proposal.node_id, 0) + 1
             if repeat > ask.remaining or not self._suits(ask, proposal.node_id, count):
@@ -96,19 +100,27 @@ class Batch:
             self._members.append(member)
             asks.append(ask)
             self._proposals.append(proposal)
+            # The last placeholder lets the gang run: a state change, which has to come right behind
+            # it.
             if self._of_placeholders and self._completes(member):
                 return
 
     def _may_join(self, app: Application, key: str) -> bool:
         """Whether allocations of this kind change nothing of the application but its amounts."""
         ask = app.asks.get(key)
+        # A reservation would have to be dropped, a run limit lifted: facts of their own, between
+        # the parts.
         if ask is None or app.reservation_count or app.run_limit is not GateKind.NONE:
             return False
+        # The first one decides what the batch is: its size, and whether of placeholders.
         if not self._apps:
             self._resource, self._of_placeholders = ask.spec.resource, ask.spec.placeholder
         if not self._of_placeholders:
+            # Running, so that no state changes; no task groups, so that no ask waits for its gang.
             return app.state is ApplicationState.RUNNING and not app.task_groups
         # The first placeholder was placed by itself: it has set the clock, and taken the place.
+        # The timer of the gang runs, and no commitment is watched: `placeholder_placed` will find
+        # nothing to do but at the end.
         is_under_way = PLACEHOLDER_TIMER in app.timers and COMMITMENT_TIMER not in app.timers
         return (
             is_under_way and app.has_placeholders and not check_application(self._state, app, ask)
@@ -117,6 +129,7 @@ class Batch:
     def _completes(self, member: int) -> bool:
         """Whether the gang is complete with the last one, which then lets it run."""
         app = self._apps[member]
+        # Only Accepted becomes Running by it (`run_if_complete`).
         if app.state is not ApplicationState.ACCEPTED:
             return False
         placed, wanted = app.placeholders, app.spec.placeholder_ask
@@ -129,6 +142,7 @@ class Batch:
 
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
         """Whether it is one of the batch, and the node has room for so many of these."""
+        # The first ask decided the size; equal amounts of another object are the same size.
         resource, spec = self._resource, ask.spec
         # Nodes of its own, a timer or an announcement of it makes an ask one by itself.
         if spec.is_choosy or spec.timeout_ms > 0 or ask.shortage is not GateKind.NONE:
@@ -137,11 +151,16 @@ class Batch:
             return False
         if spec.resource is not resource and spec.resource != resource:
             return False
+        # An open node is one without reservations: then no other ask has room secured there.
         node = self._state.nodes.get(node_id)
         if node is None or not node.is_open:
             return False
+        # Which devices it gets is chosen for each by itself, as what is free of each device
+        # matters.
         if node.parts is not None and GPU in resource:
             return False
+        # All of the same size: so many times the size has to fit, and a type of which nothing is
+        # wanted always fits.
         available = node.available
         for kind, quantity in resource.items():
             if quantity * count > available.get(kind, 0) and quantity > 0:
@@ -154,16 +173,21 @@ class Batch:
         limits: dict[Usage, tuple[LimitConfig, int]] = {}
         for app, count in zip(self._apps, self._counts, strict=True):
             for queue in app.queue.lineage:
+                # Applications of one leaf share its queues, and those of one user a limit: what
+                # they add is summed before a gate is asked.
                 queues[queue] = queues.get(queue, 0) + count
             for limit, usage in limits_on(app):
                 others = limits[usage][1] if usage in limits else 0
                 limits[usage] = (limit, others + count)
+        # Each number of repeats is multiplied out once: mostly there are two or three different
+        # ones.
         counts = dict.fromkeys((*queues.values(), *(count for _, count in limits.values())))
         together = {count: self._together(count) for count in counts}
         capacity = self._state.capacity
         for queue, count in queues.items():
             is_cluster = queue.parent is None
             sizes = capacity if is_cluster else queue.quota()
+            # The root has no quota of its own: its maximum is the size of the cluster.
             if not has_room(sizes, queue.allocated, together[count], is_cluster):
                 return False
         for usage, (limit, count) in limits.items():
@@ -181,6 +205,8 @@ class Batch:
             # Of several repeats of one ask the first changes its state, as one at a time.
             for ask in {ask.sequence: ask for ask in asks}.values():
                 report_state(unit, ask, WaitingState.SCHEDULED)
+        # Taken at once in the order of the asks, as they would be one by one: a replay compares
+        # names.
         uuids = unit.partition.uuids.take(len(asks))
         node_ids = tuple([proposal.node_id for proposal in proposals])
         unit.record(
@@ -203,6 +229,8 @@ class Batch:
                 node_ids=node_ids,
             )
         )
+        # After the fact, and only for the gang: it may be complete now. A plain application has no
+        # timer that an allocation starts.
         if self._of_placeholders:
             for app in self._apps:
                 placeholder_placed(unit, app)

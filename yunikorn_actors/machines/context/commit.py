@@ -1,9 +1,9 @@
-"""Proposals: check everything again, then write it down.
+"""Commits: a proposal is checked again on the truth, then recorded or refused with the reason.
 
 The scheduler decided on a view that may be old, so `check_allocate` trusts nothing in a proposal:
-the ask may have been cancelled (R-036), the application may have ended, the node may have left,
-been drained or filled (R-061, H-11, H-33). It is a pure function of the state; a proposal that
-loses the race is refused with the reason.
+the ask may have been cancelled (R-036), the application may have ended (H-28), the node may have
+left, been drained or filled (R-061, H-11, H-33). The check is a pure function of the state. A
+proposal that lost a race is refused.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -64,6 +64,7 @@ from yunikorn_actors.values.ids import NO_PROPOSAL
 
 def check_allocate(state: PartitionState, proposal: Allocate) -> Refusal | None:
     """Say why the proposal cannot be committed, or None when it can."""
+    # Lost or backpressured: nobody would start what is decided now (R-139).
     if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
@@ -92,6 +93,7 @@ def _allocate(unit: UnitOfWork, proposal: Allocate) -> Refusal | None:
     state = unit.state
     refusal = check_allocate(state, proposal)
     if refusal is None:
+        # `check_allocate` has looked both up: they are there.
         app = state.applications[proposal.application_id]
         placement = Placement(
             proposal.key, proposal.node_id, proposal.proposal_id, devices=proposal.devices
@@ -116,9 +118,9 @@ class Placement(NamedTuple):
 def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
     """Turn one waiting repeat of an ask into an allocation, and announce it.
 
-    For an allocation that is not announced SCHEDULED is reported only if another state was
-    reported before. That the application is no longer blocked, and that the ask has enough room,
-    comes before the allocation, because it is so before the ask is placed.
+    For an allocation that is not announced, SCHEDULED is reported only if another state was
+    reported before. The end of a run limit and of a shortage are recorded before the allocation:
+    both are over before the ask is placed.
     """
     key, node_id, proposal_id, uuid, announced, devices = placement
     ask = app.asks[key]
@@ -126,10 +128,12 @@ def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
     # Nearly none was blocked, lacked something, or is reported on: then nothing is called.
     if app.run_limit is not GateKind.NONE:
         record_run_limit(unit, app, GateKind.NONE)
+    # The last repeat: with others still waiting the shortage goes on.
     if ask.remaining == 1 and ask.shortage is not GateKind.NONE:
         record_shortage(unit, app, ask, GateKind.NONE, {})
     if unit.partition.hears_states and (announced or ask.reported is not WaitingState.UNREPORTED):
         report_state(unit, ask, WaitingState.SCHEDULED)
+    # A report brings its own UUID, and that is kept (R-098); the core names what it decides.
     uuid = uuid or unit.partition.uuids.next()
     # Its reservation ends first, so the node is never kept for an ask that runs.
     if ask.reserved:
@@ -137,6 +141,8 @@ def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
     # The others give way only now: an ask that is refused must displace nobody.
     if spec.required_node:
         displace(unit, unit.state.nodes[node_id])
+    # One fact takes the ask out of what waits and charges all books: no message can see a half of
+    # it (R-004, R-107).
     unit.record(
         f.AllocationCommitted(
             application_id=app.spec.application_id,
@@ -166,8 +172,11 @@ def place(unit: UnitOfWork, app: Application, placement: Placement) -> None:
     if spec.timeout_ms > 0:
         arm_allocation_timer(unit, app, uuid, spec.timeout_ms)
     if spec.placeholder:
+        # The first placeholder starts the clock of the gang (R-022), the last one lets it run.
         placeholder_placed(unit, app)
     elif app.state is not ApplicationState.RUNNING:
+        # Running stays Running: (Running, RUN) is no transition, and asking for it would cost each
+        # allocation a call.
         work_started(unit, app)
 
 
@@ -194,18 +203,25 @@ def commit_all(
             if type(first) is Preempt and first.gang:
                 # All for a gang are committed together, or none: victims for a part of it would go
                 # in vain.
+                # Those of a gang stand one behind the other in the plan, as the planner decides
+                # them together.
                 gang = _gang_of(proposals, start, first.gang)
                 refusal = preempt_together(unit, gang)
                 yield from () if refusal is None else ((it, refusal) for it in gang)
                 start += len(gang)
                 continue
             batch = Batch(unit.state)
+            # Never more than one fact may hold, and `islice` copies nothing of a long plan.
             batch.gather(islice(proposals, start, start + LONGEST_BATCH))
             size = max(1, len(batch.asks))
             if size > 1 and batch.has_room():
+                # Otherwise one at a time: some of them may still fit, and each refusal gets its own
+                # reason.
                 batch.commit(unit)
                 start += size
                 continue
+        # What was gathered is not gathered again: after a full gate each further try of the same
+        # asks would fail as a batch.
         for proposal in proposals[start : start + size]:
             refusal = commit(unit, proposal)
             if refusal is not None:
@@ -217,6 +233,7 @@ def _gang_of(proposals: Sequence[Proposal], start: int, gang: int) -> list[Preem
     """Return those of a gang that come one right after the other."""
     found: list[Preempt] = []
     for proposal in islice(proposals, start, None):
+        # By number and not by application: gangs of one plan may stand one behind the other.
         if type(proposal) is not Preempt or proposal.gang != gang:
             break
         found.append(proposal)

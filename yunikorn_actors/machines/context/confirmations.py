@@ -1,8 +1,8 @@
-"""Releases that the resource manager does not confirm: reported once each, and waited for.
+"""Releases that the resource manager does not confirm: each is reported once, and still awaited.
 
-The first release of a partition that is not confirmed arms one timer, which is cancelled when all
-are confirmed. What waits for a confirmation holds up nobody else, so nothing is done about it but
-to say so.
+The first release of a partition that waits for its confirmation arms one timer; when all are
+confirmed it is cancelled. A release that waits holds up nobody else, so reporting it is all that is
+done.
 """
 
 from yunikorn_actors.machines.context.partition_context import PartitionContext
@@ -13,7 +13,8 @@ from yunikorn_actors.state import facts as f
 
 
 def watch_confirmations(unit: UnitOfWork, warning_ns: int) -> None:
-    """Arm the timer with the first release that waits, and cancel it after the last."""
+    """Arm the timer for the first release that waits; cancel it when none does."""
+    # The oldest first, as they were asked back in this order: one timer is enough for all of them.
     for uuid, application_id in unit.state.unconfirmed.items():
         first = unit.state.applications[application_id].allocations[uuid]
         # Not from now on: long work may have asked for it in an earlier slice.
@@ -31,11 +32,14 @@ def watch_anew(unit: UnitOfWork, warning_ns: int) -> None:
 
 def report_unconfirmed(unit: UnitOfWork, warning_ns: int) -> None:
     """Report those whose time is up; the timer is then armed for the next one."""
+    # Set to False first: `_settle` arms the timer anew for what still waits.
     unit.partition.awaits_confirmation = False
     for uuid, application_id in tuple(unit.state.unconfirmed.items()):
         allocation = unit.state.applications[application_id].allocations[uuid]
+        # `unconfirmed` holds only what was asked back, so there is a reason.
         assert allocation.releasing is not None
         if allocation.asked_back_ns + warning_ns > unit.now_ns:
+            # They are in the order of their times: the rest is younger.
             return
         unit.record(
             f.ConfirmationMissed(
@@ -55,5 +59,6 @@ def _arm(unit: UnitOfWork, due_ns: int) -> None:
     unit.want(SetTimer(name=_name(unit.partition), due_ns=due_ns, message=message))
 
 
+# One timer a partition: the epoch keeps a firing for a former life apart.
 def _name(partition: PartitionContext) -> str:
     return f"confirm/{partition.name}#{partition.epoch}"

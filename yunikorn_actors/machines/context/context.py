@@ -1,4 +1,9 @@
-"""The machine itself: resource managers, their partitions, and a handler for each message."""
+"""Context: registered resource managers, their partitions, and a handler for each message.
+
+The handlers stand here; what they decide is in the modules beside this one. Each message has an
+order key (`_ORDER_KEYS`), the resource manager that it concerns: behind long work for that one it
+waits.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -83,7 +88,7 @@ class Context(Joining):
         instance: str,
         policies: Policies = NO_POLICIES,
     ) -> None:
-        """With so many schedulers in each partition; without any it plans by itself."""
+        """With so many schedulers in each partition; with 0 Context plans by itself."""
         self._partitions = Partitions(
             settings=settings, schedulers=schedulers, instance=instance, policies=policies
         )
@@ -117,6 +122,7 @@ class Context(Joining):
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         kind = type(message)
         handler, slices = HANDLERS[kind], self._partitions.slices
+        # One dictionary look-up a message where nothing is under way, which is nearly always.
         if slices.jobs and kind in _ORDER_KEYS:
             # It may have to wait.
             return slices.do(
@@ -125,6 +131,8 @@ class Context(Joining):
         handled = handler(self, message, now_ns)
         if isinstance(handled, list):
             return handled
+        # The job is new and nothing of its key is under way, or the branch above would have been
+        # taken.
         return slices.begin(_ORDER_KEYS[kind](self, message), handled)
 
     @property
@@ -137,6 +145,8 @@ class Context(Joining):
         """How often anything has changed outside of the partitions that another core must know."""
         return self._partitions.registry.changes
 
+    # One resource manager: requests of several would have to be answered by several messages each,
+    # in an order that nobody asked for.
     def joins(self, first: Message, message: Message) -> bool:
         assert isinstance(first, rm.RMUpdateAllocation)
         return type(message) is rm.RMUpdateAllocation and message.rm_id == first.rm_id
@@ -146,6 +156,8 @@ class Context(Joining):
         first = next(messages)
         assert isinstance(first, rm.RMUpdateAllocation)
         rm_id, slices = first.rm_id, self._partitions.slices
+        # Under way: each request becomes a task of its own behind that work, in the order of
+        # arrival (G26).
         if rm_id not in slices.jobs:
             # Those behind the first belong to this moment: they are not taken in a later slice.
             steps = partial(self._take_requests, first, messages)
@@ -161,6 +173,8 @@ class Context(Joining):
         # A pause lets messages of others come in between. What is behind it in the mailbox stays
         # there, and is handled in its order.
         yield from self._take_allocations(job.work, first)
+        # Each message is asked for only when the one before it is done: the driver may stop by its
+        # clock (ADR 18).
         while not job.was_paused and (message := next(following, None)) is not None:
             assert isinstance(message, rm.RMUpdateAllocation)
             self._partitions.end_request(job.work)
@@ -194,6 +208,7 @@ class Context(Joining):
     def canonical_state(self) -> dict[str, Any]:
         folds = self._of_folds(lambda it: it.kept())
         failed_policies = self._partitions.failed_policies()
+        # Sorted: a digest must not depend on the order in which things came about.
         return {
             "managers": {
                 rm_id: manager.canonical()
@@ -228,6 +243,8 @@ class Context(Joining):
 
         The first one after a restart of the core is no clean slate: what runs goes on.
         """
+        # Nothing is removed before the new registration is known to be possible: a refused one
+        # leaves the former life alone.
         reason = self._partitions.registry.conflict(message)
         if reason is not None:
             return [
@@ -246,11 +263,15 @@ class Context(Joining):
     def _register(self, message: rm.RMRegistration, job: ContextJob) -> Steps:
         partitions, registry = self._partitions, self._partitions.registry
         former = registry.managers.get(message.rm_id)
+        # Missing since a restart of the core: its partitions go on and are compared with its
+        # reports. In any other case the former life goes with all that it had (H-19).
         is_back = former is not None and former.is_missing
         after: list[Effect] = []
         if is_back:
             after = partitions.come_back(message, job.now_ns)
         else:
+            # Others may register between two slices, and must not take the group away from this
+            # one.
             registry.expect(message)
             yield from partitions.retire(job, message.rm_id)
             registry.add(message)
@@ -272,6 +293,7 @@ class Context(Joining):
 
     def _on_return_due(self, message: restart.ReturnDue, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
+        # A timer of an earlier return: another registration has come since.
         if manager is None or manager.generation != message.generation:
             return []
         steps = partial(self._partitions.end_return, manager)
@@ -280,6 +302,7 @@ class Context(Joining):
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
         """State and timers go on; nothing is decided until it registers again."""
         manager = self._partitions.registry.managers.get(message.rm_id)
+        # Lost twice is lost once: its timer runs.
         if manager is None or manager.is_lost:
             return []
         return self._partitions.lose(manager, now_ns)
@@ -287,12 +310,14 @@ class Context(Joining):
     def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
         manager = self._partitions.registry.managers.get(message.rm_id)
+        # Its callback has changed: the news is of one that gets no more calls.
         if manager is None or manager.callback != message.callback or manager.is_lost:
             return []
         manager.is_backpressured = message.held
         return self._partitions.follow_backpressure(manager, now_ns)
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
+        # Sent back through RmProxy, so that it comes behind all answers to the requests before it.
         handled = rm.RequestsHandled(
             rm_id=message.rm_id, callback=message.callback, count=message.count
         )
@@ -306,8 +331,11 @@ class Context(Joining):
 
     def _unregister(self, message: rm.RMUnregistered, job: ContextJob) -> Steps:
         manager = self._partitions.registry.managers.get(message.rm_id)
+        # `by` is empty where the resource manager leaves by its own wish: that is no act of an
+        # administrator.
         if message.by and manager is not None:
             what = f"Resource manager {message.rm_id} unregistered"
+            # Before the partitions go: they are the ones whose events report it.
             facts = self._partitions.report_act(what, message.by, job.now_ns, manager.partitions)
             job.out.extend(facts)
         yield from self._partitions.retire(job, message.rm_id)
@@ -317,6 +345,7 @@ class Context(Joining):
 
     def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
+        # A timer of a former loss: it has registered again meanwhile.
         if manager is None or manager.generation != message.generation:
             return []
         steps = partial(self._partitions.retire, rm_id=message.rm_id)
@@ -343,6 +372,8 @@ class Context(Joining):
     def _update_configuration(
         self, message: rm.RMConfigUpdate, manager: ResourceManager, job: ContextJob
     ) -> Steps:
+        # What the resource manager brings takes effect even where its configuration is equal:
+        # `reload` would skip it.
         manager.extra_config, manager.extra = message.extra_config, message.extra
         self._partitions.registry.bring(manager.policy_group, message.config)
         job.out.extend(self._partitions.configured(manager))
@@ -350,11 +381,14 @@ class Context(Joining):
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
         # The answer last: a caller that has it finds everything in effect.
+        # Members of the group are reloaded by jobs of their own; the answer waits for all of them.
         end = AllEnded(lambda: [*self._partitions.show(manager), Send(to=RM_PROXY, message=answer)])
         yield from self._partitions.reload_all_of(manager, job, end)
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
         self._partitions.registry.bring_all(message.config)
+        # Also the groups that have a configuration of their own: for those nothing changes, and
+        # `reload` finds that out.
         groups = dict.fromkeys(m.policy_group for m in self._partitions.registry.managers.values())
 
         def tell() -> list[Effect]:
@@ -370,6 +404,7 @@ class Context(Joining):
             for group in groups
             for effect in self._partitions.reload_group(group, end, now_ns)
         ]
+        # One for this call itself: without any group the answer goes out at once.
         return [*effects, *end.arrived()]
 
     def _on_admin_config_refused(self, message: rm.AdminConfigRefused, now_ns: int) -> list[Effect]:
@@ -397,15 +432,20 @@ class Context(Joining):
         while taken < len(asks):
             partition = partitions.get(asks[taken].partition)
             if partition is not None:
+                # Runs are found among neighbours of one partition; a request may name several.
                 run = take_from(work.unit(partition), asks, taken)
                 taken += run
                 # One fact for all: an ask in a run is much less work than one by itself.
                 yield 1 + run // ADDED_IN_ONE
             else:
+                # A partition that is gone or was never there: each ask is answered by itself
+                # (R-094).
                 work.announce(_without_partition(asks[taken]))
                 taken += 1
                 yield 1
         for ask_release in message.ask_releases:
+            # Releases for a partition that is gone are of things that are gone with it: not
+            # answered (G15).
             if (partition := partitions.get(ask_release.partition)) is not None:
                 yield from release_asks(work.unit(partition), ask_release)
         for release in message.releases:
@@ -438,8 +478,12 @@ class Context(Joining):
             yield 1
             partition = self.partitions.get(old.partition)
             if partition is None:
+                # The state that is wanted is reached already: the log says so, and nobody is told
+                # that it failed.
                 work.wanted.append(vain_removal(old.partition, old.application_id))
                 continue
+            # From here on half of an application may be gone when a slice ends; a restart has to
+            # finish that (see `_rest_of`).
             unit = job.now_doing(work.unit(partition), LongWorkKind.APPLICATION, old.application_id)
             yield from remove_application(unit, old.application_id)
         yield from self._partitions.send_out_job(job)
@@ -453,11 +497,14 @@ class Context(Joining):
         for item in message.nodes:
             partition = self.partitions.get(item.partition)
             if partition is not None:
+                # Only a removal leaves something half done between two slices.
                 is_removal = item.action is ActionFromRM.DECOMISSION
                 kind = LongWorkKind.NODE if is_removal else LongWorkKind.REQUEST
                 unit = job.now_doing(work.unit(partition), kind, item.node_id if is_removal else "")
                 yield from act_on_node(unit, item)
             elif item.action.name.startswith("CREATE"):
+                # Create is the only action with an answer; all others leave a fact, and here there
+                # is no partition to write it in.
                 reason = f"failed to find partition {item.partition} for new node {item.node_id}"
                 work.announce(NodeVerdict(item.node_id, reason))
             else:
@@ -469,11 +516,13 @@ class Context(Joining):
     def _on_propose_allocations(self, message: s.ProposeAllocations, now_ns: int) -> list[Effect]:
         partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
+            # A former life of the partition, or a partition that is gone: current() has counted it.
             return []
         # All of one scheduler, as each sends its own.
         scheduler = partition.schedulers.get(scheduler_of(message.proposals[0].proposal_id))
         if scheduler is None:
             # The machine that made them has failed, and nobody waits for its answer.
+            # Its successor began with a snapshot and plans for the same asks anew.
             self._partitions.stale += len(message.proposals)
             return []
         work = self._partitions.work(partition.rm_id, now_ns)
@@ -508,6 +557,7 @@ class Context(Joining):
         yield from self._partitions.send_out_job(job)
 
     def _on_report_policy_failed(self, message: s.ReportPolicyFailed, now_ns: int) -> list[Effect]:
+        # Without a partition it is a policy that was found to fail where all use it.
         if message.partition:
             current = self._partitions.current(message.partition, message.epoch)
             partitions = [] if current is None else [current]
@@ -521,7 +571,11 @@ class Context(Joining):
     def _on_planning(
         self, message: s.RunCycle | s.PlanningDue | p.Checked, now_ns: int
     ) -> list[Effect]:
-        """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
+        """Plan on the truth itself.
+
+        A decision is never out of date there: only a proposal that waited for a predicate may be
+        refused.
+        """
         loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.handle(message, now_ns)
 
@@ -531,7 +585,7 @@ class Context(Joining):
         return [effect for loop in loops for effect in loop.handle(message, now_ns)]
 
     def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
-        """Pass it on to the other schedulers: only the one that asks knows the answers."""
+        """Pass answers on to the other schedulers: only the one that asked has them."""
         partition = self._partitions.current(message.partition, message.epoch)
         schedulers = {} if partition is None else partition.schedulers
         others = (to for number, to in schedulers.items() if number != message.scheduler)
@@ -554,8 +608,11 @@ class Context(Joining):
         unit = job.work.unit(partition)
         match message:
             case s.ApplicationTimerDue(application_id=id_, kind=kind):
+                # An application may have ten thousand asks to withdraw: a restart in between has to
+                # know which timer it was.
                 yield from on_timer(job.now_doing(unit, LongWorkKind.TIMER, id_, kind), message)
             case s.HistoryExpiryDue():
+                # It may have been forgotten early, to keep the bound.
                 if (ended := partition.state.finished.get(message.serial)) is not None:
                     expire(unit, ended)
             case s.QueueCleaningDue():
@@ -570,6 +627,7 @@ class Context(Joining):
     # -- questions
 
     def _on_state_dump_requested(self, message: StateDumpRequested, now_ns: int) -> list[Effect]:
+        # The whole state has what digests never had, so the two are kept apart.
         state = self.whole_state(now_ns) if message.is_whole else self.canonical_state()
         return [Send(to=message.reply_to, message=StateDump(state=state))]
 
@@ -580,6 +638,7 @@ class Context(Joining):
         stand = self._partitions.follow(message.follower)
         return [*stand, Send(to=message.reply_to, message=Accepted())]
 
+    # Straight back, through the mailbox: whoever gets it has got every fact before it.
     def _on_catch_up_requested(self, message: CatchUpRequested, _: int) -> list[Effect]:
         return [Send(to=message.follower, message=message)]
 

@@ -1,4 +1,8 @@
-"""How an allocation ends: taken out of all books, or asked back and charged until confirmed."""
+"""How an allocation ends: taken out of all books, or asked back and charged until confirmed.
+
+`remove_allocation` is final. `request_release` only asks: the resource manager has to stop the
+program first, and until it confirms nobody else may have the room.
+"""
 
 from typing import Final
 
@@ -26,10 +30,12 @@ def remove_allocation(
     type_: TerminationType,
     given_back: TerminationType | None = None,
 ) -> None:
-    """Take an allocation out of all books in one step."""
+    """Take an allocation out of all books, in one fact (R-041, H-12)."""
     if allocation.spec.timeout_ms > 0:
         cancel_allocation_timer(unit, app, allocation.uuid)
     unit.record(
+        # Every fact names queue, user and group: the event publisher has no replica to look them up
+        # in.
         f.AllocationReleased(
             application_id=app.id,
             queue=app.queue.path,
@@ -43,10 +49,14 @@ def remove_allocation(
             at_ns=unit.now_ns,
             given_back=given_back,
             placeholder=allocation.spec.placeholder,
+            # So that the resource manager is told that the ask is done, where its last allocation
+            # ends by a wish. What waits or is parked keeps the ask.
             with_ask=type_ in ENDS_ASK and _is_last(app.asks[allocation.spec.key]),
         )
     )
     if allocation.spec.placeholder:
+        # The last placeholder may be the one that has gone: then nothing is left to time out
+        # (H-22).
         stop_placeholder_timer(unit, app)
 
 
@@ -55,6 +65,8 @@ def _is_last(ask: Ask) -> bool:
     return len(ask.uuids) == 1 and not ask.is_open and ask.taken >= ask.spec.max_allocations
 
 
+# One way for timeout, preemption and swap: so one mark, `releasing`, keeps a second reason out
+# (R-016, G13).
 def request_release(
     unit: UnitOfWork,
     allocation: Allocation,
@@ -75,6 +87,7 @@ def request_release(
             message=message,
             at_ns=unit.now_ns,
             proposal_id=proposal_id,
+            # Kept with the allocation: its queue may be given another grace while the victim ends.
             grace_ns=_grace_ns(unit, allocation) if type_ is _PREEMPTED else 0,
         )
     )
@@ -84,13 +97,14 @@ def request_release(
 def ask_back(
     unit: UnitOfWork, allocation: Allocation, message: str, type_: TerminationType
 ) -> None:
-    """Send the request to give an allocation back, for the first time or again.
+    """Ask the resource manager to give an allocation back, for the first time or again.
 
-    After a restart of the core that waits for the report of the allocation: a manager to
-    which it was never announced confirms nothing.
+    An allocation that is awaited after a restart is asked back with its report: a manager to which
+    it was never announced would confirm nothing.
     """
     if unit.partition.awaits(allocation.uuid):
         return
+    # Asked again after a restart, a victim gets what is left of its grace and not all of it.
     left_ns = allocation.asked_back_ns + allocation.grace_ns - unit.now_ns
     grace_ms = max(0, left_ns) // 1_000_000
     if grace_ms:
@@ -114,7 +128,7 @@ def _grace_ns(unit: UnitOfWork, victim: Allocation) -> int:
 
 
 def announce_end(unit: UnitOfWork, allocation: Allocation, message: str) -> None:
-    """Announce that an allocation ends; as a rule its resource manager decided so itself."""
+    """Announce that an allocation ends, as a rule because its resource manager decided so."""
     unit.announce(
         AnnouncedRelease(
             partition=unit.partition.name,

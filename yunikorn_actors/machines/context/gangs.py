@@ -1,9 +1,10 @@
-"""Gangs: which is admitted, which ask takes over which placeholder, and how a swap ends.
+"""Gangs in Context: admission, the swap of a placeholder for a member, and how a swap ends.
 
-A swap begins by proposal and ends when its placeholder does, in whatever way: the resource manager
-confirms it, deletes it, answers with another type, or its node goes (H-02, H-03, R-060). What may
-come in between (the ask is cancelled or sent again, the target node goes, the gang fails) takes the
-link off first, so that a later confirmation finds a placeholder like any other.
+A swap begins by a proposal (`begin_swap`) and ends when its placeholder does, in whatever way: the
+resource manager confirms it, deletes it, answers with another type, or its node goes (H-02, H-03,
+R-060). Whatever happens in between (the ask is cancelled or sent again, the target node goes, the
+gang fails) takes the link off first, so that a later confirmation finds a placeholder like any
+other.
 """
 
 from collections.abc import Callable
@@ -60,7 +61,7 @@ PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
 def gang_refusal(state: PartitionState, queue: Queue, spec: ApplicationSpec) -> str | None:
     """Say why a queue can never run this gang; the size of the cluster does not count.
 
-    Of one whose work runs already nothing is refused: nobody would count what runs (R-100).
+    A gang whose work runs already is never refused: nobody else would count what runs (R-100).
     """
     if not spec.is_gang or is_forced(spec.tags):
         return None
@@ -68,6 +69,7 @@ def gang_refusal(state: PartitionState, queue: Queue, spec: ApplicationSpec) -> 
     if refuses_gangs(state, queue):
         return unsupported_sort(queue, id_)
     most = tightest_max(queue)
+    # Against the configured maxima alone: what is used may end, and the cluster may grow.
     if not fits_in_max_undef(spec.placeholder_ask, most):
         return (
             f"queue {queue.path} cannot fit application {id_}: task group request "
@@ -99,6 +101,7 @@ def note_admission(
             application_id=app.id,
             serial=app.serial,
             queue=app.queue.path,
+            # What is still to come of it: others must not be admitted into that room (ADR 13).
             commitment=unplaced(app),
             at_ns=unit.now_ns,
             proposal_id=proposal_id,
@@ -110,9 +113,10 @@ def note_admission(
 
 
 def lapse(unit: UnitOfWork, app: Application) -> None:
-    """The gang cannot use its room: others may have it, and the gang waits behind them.
+    """Withdraw an admission that came to nothing; the gang waits behind others from now on.
 
-    What of it is on its way is refused from now on, as for any gang that awaits admission.
+    Proposals for its placeholders that are on their way are refused from now on, as for any gang
+    that awaits its admission.
     """
     unit.record(
         f.GangLapsed(
@@ -124,6 +128,7 @@ def lapse(unit: UnitOfWork, app: Application) -> None:
             at_ns=unit.now_ns,
         )
     )
+    # Its placeholders await admission again: until then none of them may keep a node.
     drop_barred_of(unit, app)
 
 
@@ -132,10 +137,14 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
     if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
+    # By serial: the application may have been submitted again under its id (H-24).
     if app is None or app.serial != proposal.serial or app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
+    # It was admitted by another proposal, or has no placeholder left that waits.
     if not awaits_admission(app):
         return Refusal.GANG_HELD
+    # An empty amount: here only the number of running applications counts, room is checked below
+    # for the whole gang.
     refusal = check_start(state, app) or check_limits(app, {})
     if refusal is not None:
         return refusal
@@ -158,6 +167,8 @@ def check_room(
     return None if gate is None else Refusal.GANG_HELD
 
 
+# Added up anew at each check: admissions are few, and a book of sums would be one more that has to
+# agree.
 def commitments(state: PartitionState) -> Committed:
     """Add up what is to come of the admitted gangs."""
     committed: Committed = {}
@@ -177,15 +188,20 @@ def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
         return refusal
     app = state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
+    # It ended, or another reason has asked it back since (R-013, R-014, G12).
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released or not suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
+    # It came again with a required node, and the swap would take it elsewhere.
     if not spec.may_run_on(proposal.node_id):
         return Refusal.NODE_FULL
+    # A proposal that contradicts itself about where the placeholder is.
     if proposal.crosses is (proposal.node_id == placeholder.node_id):
         return Refusal.PLACEHOLDER_GONE
     if not proposal.crosses:
         # No more room is used, so neither a drain nor a reservation stands against it (H-33).
+        # The devices of the placeholder pass to the member: the node only must have devices of its
+        # kind.
         if GPU in spec.resource and not has_devices(state.nodes[proposal.node_id], spec):
             return Refusal.NODE_FULL
         return None
@@ -198,9 +214,12 @@ def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) 
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
+        # Parked is not gone: the planner must know which, as a parked ask may come back by
+        # `unpark`.
         return Refusal.ASK_PARKED if ask is not None and ask.parked else Refusal.ASK_GONE
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
+    # Members wait while placeholders of their gang wait (G11).
     return Refusal.GANG_HELD if app.waiting_placeholders else None
 
 
@@ -216,6 +235,8 @@ def begin_swap(unit: UnitOfWork, proposal: Replace) -> Refusal | None:
     type_ = TerminationType.PLACEHOLDER_REPLACED
     # Asked back before the ask is parked: from here on nobody else can take the placeholder.
     request_release(unit, placeholder, type_, why)
+    # From here on both are in the truth, the placeholder charged and the ask parked: every race of
+    # a swap is a race of messages that find them so.
     unit.record(
         f.AskParked(
             application_id=app.id,
@@ -233,7 +254,7 @@ def begin_swap(unit: UnitOfWork, proposal: Replace) -> Refusal | None:
 
 
 def check_cancel(state: PartitionState, proposal: CancelPlaceholder) -> Refusal | None:
-    """Say why the placeholder stays: only one that is too small for its member is given up."""
+    """Say why the placeholder stays: it is given up only if it is too small for its member."""
     refusal = _check_member(state, proposal)
     if refusal is not None:
         return refusal
@@ -242,6 +263,7 @@ def check_cancel(state: PartitionState, proposal: CancelPlaceholder) -> Refusal 
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released:
         return Refusal.PLACEHOLDER_GONE
+    # It has shrunk, or the member has: now it would do, so it is swapped.
     if not is_of_group(spec, placeholder) or suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
     return None
@@ -255,6 +277,8 @@ def cancel_placeholder(unit: UnitOfWork, proposal: CancelPlaceholder) -> Refusal
     app = unit.state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations[proposal.placeholder]
+    # Before the release: that counts the placeholder as spared, and this takes it off again, as a
+    # larger member is still to come.
     unit.record(
         f.PlaceholderCancelled(
             application_id=app.id,
@@ -278,7 +302,7 @@ def cancel_placeholder(unit: UnitOfWork, proposal: CancelPlaceholder) -> Refusal
 
 
 def give_back_placeholders(unit: UnitOfWork, app: Application, message: str) -> Steps:
-    """Ask all placeholders back but those that were asked back already, for a swap or otherwise."""
+    """Ask back all placeholders that were not asked back already, for a swap or otherwise."""
     for number, allocation in enumerate((yield from drawn_off(app.allocations.values()))):
         if allocation.spec.placeholder:
             request_release(unit, allocation, TerminationType.TIMEOUT, message)
@@ -298,6 +322,8 @@ def end_allocation(
     given_back: TerminationType | None = None,
 ) -> None:
     """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
+    # Our own link decides, never the type that the resource manager sends (H-02, H-30): any end of
+    # the placeholder ends its swap.
     swap = app.swaps.get(allocation.uuid)
     if swap is not None and unit.state.nodes[swap.node_id].awaited:
         # Work that ends before its node is reported may have ended with the node, so nothing is
@@ -321,6 +347,7 @@ def complete_swap(
     swap = app.swaps[placeholder.uuid]
     ask = app.asks[swap.key]
     spec = ask.spec
+    # A name of its own: the placeholder's UUID ends with the placeholder.
     uuid = unit.partition.uuids.next()
     # Read while the placeholder stands: the fact takes them off the node.
     if swap.crosses:
@@ -332,6 +359,7 @@ def complete_swap(
     if placeholder.spec.timeout_ms > 0:
         # It would fire for an allocation that is gone.
         cancel_allocation_timer(unit, app, placeholder.uuid)
+    # One fact for both: between them the application would hold nothing and complete (R-004).
     unit.record(
         f.SwapCompleted(
             application_id=app.id,
@@ -370,9 +398,10 @@ def complete_swap(
 def unpark(
     unit: UnitOfWork, app: Application, swap: Swap, reason: str, *, frees: bool = True
 ) -> None:
-    """The swap is off; the placeholder, asked back already, ends like any other.
+    """Call a swap off; its placeholder has been asked back already and ends like any other.
 
-    Where the ask lost nothing but its node, what the placeholder leaves free is for that ask.
+    `frees`: nobody takes over the room of the placeholder. It is False where the ask lost nothing
+    but its target node: then what the placeholder leaves is for that ask.
     """
     unit.record(
         f.AskUnparked(
@@ -390,12 +419,13 @@ def unpark(
 
 
 def unpark_ask(unit: UnitOfWork, app: Application, ask: Ask, reason: str, keep: int = 0) -> None:
-    """Take an ask out of its swaps; with several repeats the oldest may be kept."""
+    """Take an ask out of its swaps; the oldest `keep` of them stay."""
     for swap in swaps_of(app, ask)[keep:]:
         unpark(unit, app, swap, reason)
 
 
 def swaps_of(app: Application, ask: Ask) -> list[Swap]:
+    # Nearly no ask is parked, and swaps of an application may be thousands.
     if not ask.parked:
         return []
     return [swap for swap in app.swaps.values() if swap.key == ask.spec.key]
@@ -403,6 +433,7 @@ def swaps_of(app: Application, ask: Ask) -> list[Swap]:
 
 def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSpec) -> bool:
     """Whether a parked ask that was sent again can stay parked (H-15)."""
+    # It may require a node now, and the swap leads to another one.
     if not spec.may_run_on(swap.node_id):
         return False
     node = state.nodes[swap.node_id]

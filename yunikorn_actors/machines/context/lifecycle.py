@@ -1,8 +1,8 @@
-"""The life of an application: transitions, and the timers that belong to its states.
+"""The life of an application: its transitions, and the timers that belong to its states.
 
 Leaving a state cancels its timer. A firing names the life of the application (serial), the kind of
-timer and its generation; anything else than the timer that is armed now is stale and does nothing
-(races R-027, R-051).
+timer and its generation; any firing but that of the timer armed now is stale and does nothing
+(R-027, R-051). The tables of transitions are in `state/applications`.
 """
 
 from collections.abc import Iterator
@@ -48,24 +48,33 @@ PLACEHOLDER_TIMER = "placeholder"
 COMMITMENT_TIMER = "commitment"
 EXECUTION_TIMER = "execution"
 
+# Completing is not among them: it completes by its timer. Resuming and Failing have rules of their
+# own below.
 _ENDS_WHEN_IDLE = frozenset(
     {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
 )
 
 
+# Running has no transition by RUN; a gang that is being dissolved goes on only when its
+# placeholders are gone.
 _KEEPS_STATE = frozenset({ApplicationState.RUNNING, ApplicationState.RESUMING})
 
 
 def advance(unit: UnitOfWork, app: Application, event: ApplicationEvent, message: str = "") -> None:
     """Fire an event; if it is no transition, nothing happens and nothing is announced."""
+    # Upstream has the same table as a state machine with callbacks; here it is data, and what
+    # follows from a transition is below, in one order.
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
     # A firing that is in a mailbox already finds its timer gone (R-027).
+    # All of them: placeholder and execution timers outlive a change of state, not the application.
     if state in FINISHED:
         cancel_timers(unit, app)
     else:
         _cancel_timer(unit, app, STATE_TIMER)
+    # Only where the count of its group changes the fact names the group: event records follow from
+    # that.
     has_left, leaves = app.state in LEAVES_USER_COUNT, state in LEAVES_USER_COUNT
     unit.record(
         f.ApplicationStateChanged(
@@ -89,6 +98,7 @@ def advance(unit: UnitOfWork, app: Application, event: ApplicationEvent, message
         _limit_execution(unit, app)
     if state in GANG_IS_OVER:
         watch_commitment(unit, app)
+    # Last: what is remembered has to have its final state, and the queue may be empty only now.
     if state in FINISHED:
         sum_up(unit, app)
         remember(unit, app.serial)
@@ -103,6 +113,7 @@ def _announce_state(unit: UnitOfWork, id_: str, state: ApplicationState, message
 
 def sum_up(unit: UnitOfWork, app: Application) -> None:
     """Sum up an ended application and what it used, if it ever ran."""
+    # It never ran: there is nothing to sum up, and operators expect no line.
     if not app.started_ns:
         return
     fact = f.ApplicationSummarized(
@@ -114,6 +125,7 @@ def sum_up(unit: UnitOfWork, app: Application) -> None:
         state=app.state,
         submitted_ns=app.submitted_ns,
         started_ns=app.started_ns,
+        # Sums over a long life may not fit into a message.
         history=app.history.saturated(),
         at_ns=unit.now_ns,
     )
@@ -123,6 +135,7 @@ def sum_up(unit: UnitOfWork, app: Application) -> None:
 
 def _limit_execution(unit: UnitOfWork, app: Application) -> None:
     """The time runs from the first run on; an application that comes back may have used it up."""
+    # A gang uses the same field as the time it may take to come together.
     limited = app.spec.timeout_ms > 0 and not app.spec.is_gang
     if limited and EXECUTION_TIMER not in app.timers:
         left_ns = app.started_ns + app.spec.timeout_ms * MILLISECOND - unit.now_ns
@@ -131,6 +144,7 @@ def _limit_execution(unit: UnitOfWork, app: Application) -> None:
 
 def link_group(unit: UnitOfWork, app: Application) -> None:
     """Decide once in which group an application counts, when it first wants something."""
+    # Chosen once, while New: limits that change later move nothing that runs (R-118).
     if app.state is ApplicationState.NEW:
         group = group_of(app.queue, app.spec.groups)
         if group:
@@ -146,9 +160,11 @@ def relink_groups(unit: UnitOfWork) -> Steps:
         if ends_piece(number):
             yield 1
         group = app.group
+        # Accepted and without anything charged: it may still choose.
         if app.state is ApplicationState.ACCEPTED and app.serial not in app.usages[0].running:
             group = group_of(app.queue, app.spec.groups)
         elif group and not is_limited(app.queue, group):
+            # What is charged keeps its group, unless that has no limit left here (R-122).
             group = ""
         if group != app.group:
             _link(unit, app, group)
@@ -178,23 +194,31 @@ def work_gone(unit: UnitOfWork, app: Application, *, work_ended: bool = False) -
     Placeholders keep an application from completing (R-029) until the last real allocation ends:
     then the leftovers are given back on the way. One that is tagged to stay waits for more work.
     """
+    # Called after everything that may end work. Which state follows is decided here alone, on the
+    # truth (R-035).
     if app.state in _ENDS_WHEN_IDLE:
+        # Work that ended while others still run decides nothing; placeholders alone do not keep it
+        # from completing once real work has ended (R-029, R-030).
         idles = _has_no_work(app) and (work_ended or not app.allocations)
         if idles and not is_switched_on(app.spec.tags, APP_TAG_COMPLETING_DISABLE):
             advance(unit, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.FAILING:
+        # It waits for the last confirmation (R-024, R-033): what is charged would belong to nobody.
         if not app.allocations:
             advance(unit, app, ApplicationEvent.FAIL)
     elif app.has_placeholders:
+        # For what follows a placeholder counts as held until it is confirmed.
         return
     elif app.state is ApplicationState.RESUMING:
         _resumed(unit, app, work_ended=work_ended)
     elif app.state is ApplicationState.COMPLETING and STATE_TIMER not in app.timers:
+        # Its timer has fired while placeholders were left; now they are gone.
         advance(unit, app, ApplicationEvent.COMPLETE)
 
 
 def _has_no_work(app: Application) -> bool:
     """Nothing waits, nothing real runs, and no swap is about to bring something (R-035, H-08)."""
+    # Pending, not asks: an ask with all its repeats parked waits for its swap.
     return not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps)
 
 
@@ -203,6 +227,7 @@ def _resumed(unit: UnitOfWork, app: Application, *, work_ended: bool) -> None:
 
     Work that was reported meanwhile may have ended with it: then the application completes.
     """
+    # Accepted again, and then Running if something real runs already (R-026).
     advance(unit, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
         advance(unit, app, ApplicationEvent.RUN)
@@ -212,6 +237,7 @@ def _resumed(unit: UnitOfWork, app: Application, *, work_ended: bool) -> None:
 
 def record_run_limit(unit: UnitOfWork, app: Application, kind: GateKind, reason: str = "") -> None:
     """Record whether a run limit blocks it, on change only."""
+    # On change only: the planner finds it anew in each plan.
     if app.run_limit is not kind:
         unit.record(
             f.ApplicationCrowded(
@@ -242,6 +268,8 @@ def placeholder_placed(unit: UnitOfWork, app: Application, *, recovered: bool = 
 
 def run_if_complete(unit: UnitOfWork, app: Application) -> None:
     """A gang runs when its placeholders have all that it asks for, placed or resized to it."""
+    # Exactly as much as asked for: placeholders of other sizes than declared do not make it
+    # complete.
     is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
     if app.state is ApplicationState.ACCEPTED and is_complete:
         advance(unit, app, ApplicationEvent.RUN)
@@ -271,6 +299,8 @@ def watch_commitment(unit: UnitOfWork, app: Application) -> None:
 
     The time runs from its admission, or from the end of its last placeholder.
     """
+    # Not admitted, or it holds a placeholder: no clock runs. Cancelling a timer that is not armed
+    # does nothing.
     if app.serial not in unit.state.admitted or app.has_placeholders:
         _cancel_timer(unit, app, COMMITMENT_TIMER)
     elif COMMITMENT_TIMER not in app.timers:
@@ -280,6 +310,8 @@ def watch_commitment(unit: UnitOfWork, app: Application) -> None:
 
 def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Application | None:
     """Return the application whose armed timer this is; None for a stale firing."""
+    # H-24: an id may be submitted again. R-027: a timer may have been armed anew while its firing
+    # was on its way.
     app = state.applications.get(message.application_id)
     if app is None or app.serial != message.serial:
         return None
@@ -301,7 +333,7 @@ def cancel_allocation_timer(unit: UnitOfWork, app: Application, uuid: str) -> No
 
 
 def timer_has_fired(unit: UnitOfWork, app: Application, kind: str) -> None:
-    """It is armed no longer, whatever follows."""
+    """Forget an armed timer that has fired; what follows may arm it anew."""
     unit.record(f.TimerCancelled(application_id=app.id, kind=kind))
 
 
@@ -322,6 +354,7 @@ def _set_history_timer(unit: UnitOfWork, serial: int, ended_ns: int) -> None:
     unit.want(
         SetTimer(
             name=_history_timer(unit.partition, serial),
+            # int64 is what a time in a message holds: a history that long never expires.
             due_ns=min(ended_ns + unit.settings.history_ns, INT64_MAX),
             message=HistoryExpiryDue(
                 partition=unit.partition.name, epoch=unit.partition.epoch, serial=serial
@@ -359,7 +392,11 @@ def _forget_early(unit: UnitOfWork, serial: int) -> None:
 
 
 def expire(unit: UnitOfWork, ended: FinishedApplication) -> None:
-    """The history is over; nothing is reported of a former life, as the id names another by now."""
+    """Forget an application that ended.
+
+    Nothing is announced if its id names another life by now: the resource manager would take the
+    news for that one.
+    """
     id_ = ended.spec.application_id
     expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
     assert expired is not None
@@ -381,6 +418,7 @@ def expire(unit: UnitOfWork, ended: FinishedApplication) -> None:
 
 def clean_if_empty(unit: UnitOfWork, queue: Queue) -> None:
     """Remove an empty dynamic or draining queue ten seconds after it became empty."""
+    # A managed queue that is active stays, empty or not; `clean` looks again when the time comes.
     if not queue.is_to_be_cleaned:
         return
     # Each emptying has a number of its own: a firing for an earlier one does nothing (R-027).
@@ -388,6 +426,7 @@ def clean_if_empty(unit: UnitOfWork, queue: Queue) -> None:
     unit.partition.cleaning[queue.path] = generation
     unit.want(
         SetTimer(
+            # The path names the timer, so a later emptying arms the same timer anew.
             name=f"clean/{unit.partition.name}#{unit.partition.epoch}/{queue.path}",
             due_ns=unit.now_ns + unit.settings.queue_cleaning_ns,
             message=QueueCleaningDue(
@@ -403,6 +442,7 @@ def clean_if_empty(unit: UnitOfWork, queue: Queue) -> None:
 def _is_stateaware(app: Application) -> bool:
     if app.queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
         return False
+    # The tag sends one application of such a leaf straight to Running.
     return not tag_of(app.spec.tags, APP_TAG_STATE_AWARE_DISABLE)
 
 
@@ -415,6 +455,7 @@ def _state_timeout(unit: UnitOfWork, state: ApplicationState) -> int | None:
 
 
 def _timer_name(partition: PartitionContext, app: Application, kind: str) -> str:
+    # The serial keeps timers of two lives of one id apart.
     return f"{kind}/{partition.name}#{partition.epoch}/{app.serial}"
 
 
@@ -441,6 +482,7 @@ def set_timers_again(unit: UnitOfWork) -> None:
     for serial, ended in unit.state.finished.items():
         _set_history_timer(unit, serial, ended.state_log.entries[-1].at_ns)
     for queue in tuple(unit.state.queues.values()):
+        # The time of cleaning is not in the state: it begins again.
         clean_if_empty(unit, queue)
 
 
@@ -462,6 +504,7 @@ def _set_timer(unit: UnitOfWork, app: Application, kind: str, generation: int, d
 
 
 def _cancel_timer(unit: UnitOfWork, app: Application, kind: str) -> None:
+    # Only one that is armed: a fact for nothing would be a revision for every replica.
     if kind in app.timers:
         unit.record(f.TimerCancelled(application_id=app.id, kind=kind))
         unit.want(CancelTimer(name=_timer_name(unit.partition, app, kind)))

@@ -1,8 +1,8 @@
-"""Resource managers, and whose configuration each of them lives under.
+"""Resource managers, and which configuration holds for each of them.
 
 The members of a policy group share one configuration: the one that any of them brought, else the
-administrator's, else the built-in default. Two different ones in one group are a contradiction, so
-the second is refused.
+administrator's, else the built-in default. A member that brings another one than its group has is
+refused.
 """
 
 from typing import Any
@@ -44,6 +44,7 @@ class ResourceManager:
         self.callback = message.callback
         self.generation = generation
         self.capabilities = message.capabilities
+        # Empty until the first reload has reached its partitions.
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []
@@ -82,6 +83,7 @@ class ResourceManager:
             extra_config=self.extra_config,
             extra=self.extra,
             callback=self.callback,
+            # No configuration: `Registered.brought` has that of the group, once.
             capabilities=self.capabilities,
             reply_to="",
         )
@@ -113,12 +115,14 @@ class Registry:
         """Who registers anew, with its group, while its former life is removed."""
 
     def config_of(self, group: str) -> SchedulerConfig:
+        # `or`: a configuration is a Struct and always true.
         return self.configured.get(group) or self.admin or self._default
 
     def members(self, group: str) -> list[ResourceManager]:
         return [
             manager
             for manager in self.managers.values()
+            # One that leaves is in no group: its own reload would bring back what is being removed.
             if manager.policy_group == group and not manager.is_leaving
         ]
 
@@ -126,9 +130,11 @@ class Registry:
         """Say why this registration cannot join its group."""
         brought = self.configured.get(message.policy_group)
         group = message.policy_group
+        # Those that register anew are members while their former life goes.
         coming = [rm_id for rm_id, its_group in self._coming.items() if its_group == group]
         others = dict.fromkeys([*(it.rm_id for it in self.members(group)), *coming])
         others.pop(message.rm_id, None)
+        # Alone it may bring whatever it likes, and one that brings none takes what the group has.
         if message.config is None or brought is None or not others:
             return None
         if message.config.checksum == brought.checksum:
@@ -160,6 +166,8 @@ class Registry:
 
     def come_back(self, message: RMRegistration) -> ResourceManager:
         """Register one that was missing: it is as it says now, and has what it had."""
+        # As in any registration `add` gives a new generation, so timers of the former one are
+        # stale.
         former = self.managers[message.rm_id]
         self.leave(message.rm_id)
         self.forget(message.rm_id)
@@ -180,6 +188,8 @@ class Registry:
         manager.is_leaving = True
         self.changes += 1
         group = manager.policy_group
+        # With its last member the configuration goes as well: the next one to use the name starts
+        # afresh.
         if not self.members(group) and group not in self._coming.values():
             self.configured.pop(group, None)
         return manager
@@ -207,8 +217,10 @@ class Registry:
         self.admin, self.configured = registered.admin, dict(registered.brought)
         self._generation = registered.last_generation
         for known in registered.managers:
+            # `add` counts generations, and goes on behind the last one of the former core.
             manager = self.add(known.registration)
             manager.checksum, manager.partitions = known.checksum, list(known.epochs)
+            # Lost: nothing is decided. Missing: its registration is a return, and no clean slate.
             manager.is_lost = manager.is_missing = True
 
     def bring_all(self, config: SchedulerConfig) -> None:
