@@ -2,7 +2,7 @@
 
 An act takes effect as if the resource manager had asked for it. It leaves a fact with the name of
 the administrator, beside the facts that follow from it, and a line in the log. The node still
-belongs to its resource manager, which may undrain it.
+belongs to its resource manager, which may open it again.
 """
 
 from yunikorn_actors.machines.context.nodes import set_drained
@@ -13,7 +13,7 @@ from yunikorn_actors.state import facts as f
 
 
 def act_on_drained(unit: UnitOfWork, message: AdminNodeUpdate) -> str:
-    """Drain or undrain a node; return why nothing changes, or the empty text."""
+    """Drain a node or end that; return why nothing changes, or the empty text."""
     node = unit.state.nodes.get(message.node_id)
     if node is None:
         return f"no node {message.node_id} is in partition {unit.partition.name}"

@@ -1,8 +1,8 @@
-"""Nodes: the actions of a resource manager on a node, as a table.
+"""Nodes: what a resource manager does to a node, as a table of actions.
 
-Only a create is answered. An action that makes no sense (an unknown node, a second drain) changes
-nothing and leaves a fact that says so. A node that leaves goes in this order: out of scheduling,
-then its work, then its capacity (R-061).
+Only a create is answered. An action that makes no sense (on an unknown node, a second drain)
+changes nothing and leaves a fact that says so (R-065). A node that leaves goes in this order: out
+of scheduling, then its work, then its capacity (R-061).
 """
 
 from collections.abc import Callable
@@ -57,14 +57,18 @@ def act_on_node(unit: UnitOfWork, item: NodeItem) -> Steps:
 
 def _create(unit: UnitOfWork, item: NodeItem) -> Steps:
     yield 1
+    # A node may be registered without amounts: it has nothing until an update says more.
     capacity, occupied = item.capacity or {}, item.occupied or {}
     reason = None
     is_back = is_node_back(unit, item.node_id)
+    # An awaited node is registered again after a restart: for it a create is the report.
     if item.node_id in unit.state.nodes and not is_back:
         reason = f"node {item.node_id} is registered already: a node id must be unique"
     elif has_negative(capacity) or has_negative(occupied):
         reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
     elif flaw := flaw_of_devices(item.attributes or {}, capacity):
+        # Devices are counted by an attribute, the amount by the capacity: both have to agree before
+        # any device is given away.
         reason = f"node {item.node_id}: {flaw}"
     if reason is not None:
         unit.announce(NodeVerdict(item.node_id, _REFUSED + reason))
@@ -74,6 +78,7 @@ def _create(unit: UnitOfWork, item: NodeItem) -> Steps:
     ready = _readiness(attributes, otherwise=True)
     if is_back:
         node = unit.state.nodes[item.node_id]
+        # `_update` leaves alone what is None. A report is complete: what it does not name is none.
         whole = replace(item, capacity=capacity, occupied=occupied, attributes=attributes)
         _update(unit, whole, node)
         _schedule(unit, node, drained=drained, ready=ready, awaited=False)
@@ -98,12 +103,13 @@ def _create(unit: UnitOfWork, item: NodeItem) -> Steps:
 
 
 def await_node(unit: UnitOfWork, node: Node) -> None:
-    """Give it no work before its resource manager has reported it."""
+    """Keep an awaited node out of scheduling until its resource manager reports it."""
     if not node.awaited:
         _schedule(unit, node, drained=node.drained, ready=node.ready, awaited=True)
 
 
 def _update(unit: UnitOfWork, item: NodeItem, node: Node) -> None:
+    # None is "not named"; an empty amount is one of nothing.
     capacity = node.capacity if item.capacity is None else pruned(item.capacity)
     occupied = node.occupied_reported if item.occupied is None else pruned(item.occupied)
     if has_negative(capacity) or has_negative(occupied):
@@ -113,6 +119,7 @@ def _update(unit: UnitOfWork, item: NodeItem, node: Node) -> None:
     if flaw := flaw_of_devices(attributes, capacity):
         _refuse(unit, item, flaw)
         return
+    # Equal sizes leave no fact: an update may bring attributes alone, or repeat what is known.
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
         # Reservations that are too large for the new size go while the node still has the old one;
         # what is promised beyond the room that is left shows only afterwards.
@@ -145,6 +152,7 @@ def _replace_attributes(unit: UnitOfWork, node: Node, attributes: dict[str, str]
             # Other devices, or fewer: what was promised of them may be gone.
             drop_of_size(unit, node, node.capacity)
             drop_overpromised(unit, node)
+    # Readiness is an attribute of the interface, and a mark of its own in the state.
     ready = _readiness(attributes, otherwise=node.ready)
     if ready is not node.ready:
         _schedule(unit, node, drained=node.drained, ready=ready)
@@ -165,7 +173,10 @@ def _set_drained(unit: UnitOfWork, item: NodeItem, node: Node, *, drained: bool)
 
 
 def set_drained(unit: UnitOfWork, node: Node, *, drained: bool) -> str:
-    """Say why nothing changes, if so; only work that runs stays on a drained node."""
+    """Drain a node or end that; return why nothing changes, or the empty text.
+
+    Only work that runs stays on a drained node.
+    """
     if node.drained is drained:
         return _VAIN[drained]
     _schedule(unit, node, drained=drained, ready=node.ready)
@@ -177,6 +188,7 @@ def remove_node(unit: UnitOfWork, node: Node) -> Steps:
     # between.
     if not node.drained:
         _schedule(unit, node, drained=True, ready=node.ready)
+    # Its reservations go with it, everywhere at once (R-064).
     for kept in (yield from drawn_off(node.reservations.values())):
         drop_all(unit, kept, "the node is gone")
         yield 1
@@ -184,6 +196,8 @@ def remove_node(unit: UnitOfWork, node: Node) -> Steps:
     yield from _call_off_swaps(unit, node)
     for allocation in (yield from drawn_off(node.allocations.values())):
         app = unit.state.applications[allocation.spec.application_id]
+        # Through `end_allocation`: a placeholder that ends here completes its swap to another node
+        # (R-060).
         end_allocation(unit, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
         announce_end(unit, allocation, f"Node {node.id} Removed")
         # After the announcement: the end of an allocation is reported before the end of its
@@ -198,6 +212,7 @@ def remove_node(unit: UnitOfWork, node: Node) -> Steps:
 def _call_off_swaps(unit: UnitOfWork, node: Node) -> Steps:
     """Swaps to this node are called off (R-058, R-059); others end with it (R-060)."""
     reason = f"node {node.id} is gone"
+    # To this node from elsewhere, and to this node from a placeholder that stands on it.
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
     staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
     for number, (application_id, uuid) in enumerate((*arriving, *staying)):
@@ -205,6 +220,8 @@ def _call_off_swaps(unit: UnitOfWork, node: Node) -> Steps:
             yield 1
         app = unit.state.applications[application_id]
         swap = app.swaps.get(uuid)
+        # A swap from here to another node is no business of this loop: it ends with its
+        # placeholder.
         if swap is not None and swap.node_id == node.id:
             unpark(unit, app, swap, reason, frees=False)
             # What the placeholder leaves is for this ask now, whichever it was promised to.
@@ -215,6 +232,8 @@ def _schedule(
     unit: UnitOfWork, node: Node, *, drained: bool, ready: bool, awaited: bool | None = None
 ) -> None:
     """Change whether it takes work; that it is awaited only its report changes."""
+    # Drains and reports of readiness leave the mark alone, which only a report of the node takes
+    # off.
     awaited = node.awaited if awaited is None else awaited
     # Before the fact: a node that takes no work is never kept for an ask that could run elsewhere.
     # Only what victims went for stays until the node is reported, or is gone: else as many would go
@@ -237,9 +256,11 @@ def _schedule(
 
 def _record_size(unit: UnitOfWork, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved) -> None:
     """A change of a node may change the cluster size, which is the maximum of the root queue."""
+    # Copied before the fact: books are changed in place.
     capacity = unit.state.capacity
     before = dict(capacity)
     unit.record(fact)
+    # A fact of its own, for those who keep no sums: the event publisher has no nodes.
     if capacity != before:
         resized = f.ClusterResized(capacity=dict(capacity), at_ns=unit.now_ns)
         unit.record(resized)
@@ -247,12 +268,13 @@ def _record_size(unit: UnitOfWork, fact: f.NodeAdded | f.NodeResized | f.NodeRem
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
     """A node that is not ready stays so until the value is "true"; others mean nothing."""
+    # Other values count as neither: a typing mistake must not open a node.
     words = {"false": False, "true": True}
     return words.get(attributes.get(NODE_READY_ATTRIBUTE, "").lower(), otherwise)
 
 
 def refuse_stray(work: Work, item: NodeItem) -> None:
-    """There is no partition to record it in."""
+    """Refuse an action on a node of a partition that is not there, so no state records it."""
     refusal = _refusal(item, work.now_ns, f"unknown partition {item.partition}")
     work.stray.append(refusal)
     work.wanted.append(_line(item, refusal))
@@ -273,6 +295,7 @@ def _refusal(item: NodeItem, at_ns: int, reason: str) -> f.NodeActionRefused:
 def _line(item: NodeItem, refusal: f.NodeActionRefused) -> Log:
     """Tell the log as well: the resource manager gets no answer."""
     text = f"action {item.action.name} on node {item.node_id} of {item.partition} refused"
+    # Action 0 is what a client sends that has never set the field.
     remedy = "" if item.action else "; set NodeInfo.action"
     return Log(text=f"{text}: {refusal.reason}{remedy}", is_warning=True)
 

@@ -1,8 +1,8 @@
 """The partitions of Context, each with the counters that name things in it.
 
-A partition remembers asks that were rejected, or withdrawn by the core. Nothing is decided by this,
-so it is no part of the truth: it is kept only to be asked about. The bound is that of rejected
-applications; the oldest go first.
+A partition remembers asks that were rejected, or withdrawn by the core. They are remembered to be
+asked about only: no decision depends on them, so they are no part of the state. The bound is that
+of rejected applications; the oldest go first.
 """
 
 from collections.abc import Callable
@@ -49,6 +49,7 @@ class Rejections:
         self, application_id: str, key: str, reason: str, at_ns: int, *, was_taken: bool = False
     ) -> None:
         name = (application_id, key)
+        # Put anew, so that the newest is last: the bound drops the first.
         self._known.pop(name, None)
         self._known[name] = Rejection(reason, at_ns, was_taken)
         if len(self._known) > self._most:
@@ -84,7 +85,7 @@ DIGITS_MAX = 19
 
 
 class Uuids:
-    """Names of allocations: a part of the core's instance, and a number that never comes again."""
+    """Names of allocations: the instance of the core, and a number that is never used again."""
 
     def __init__(self, instance: str) -> None:
         self._prefix = f"{instance}-"
@@ -101,6 +102,8 @@ class Uuids:
 
     def avoid(self, uuid: str) -> None:
         """Never issue a UUID that a resource manager has brought, as after a restart."""
+        # A resource manager may report UUIDs that a former core of the same instance issued
+        # (R-098). A number of 19 digits or more never was one.
         number = uuid.removeprefix(self._prefix)
         if number != uuid and number.isascii() and number.isdecimal() and len(number) < DIGITS_MAX:
             self.issued = max(self.issued, int(number))
@@ -135,6 +138,8 @@ class PartitionContext:
         self._last_scheduler = schedulers - 1
         self._holder = 0
         """The number of the scheduler that has the token, and plans."""
+        # A token that was on its way while another scheduler claimed it names an old round, so it
+        # cannot become two (ADR 21).
         self._round = 0
         """How often the token was handed on; what is about an earlier round changes nothing."""
         self._absent: dict[int, None] = {}
@@ -174,6 +179,8 @@ class PartitionContext:
             self.loop = PlanningLoop(
                 self.state,
                 commit,
+                # Fused: the planner reads the very state that Context changes, and `record` shows
+                # it each fact.
                 life=life,
                 address=CONTEXT,
                 settings=self._settings,
@@ -187,17 +194,22 @@ class PartitionContext:
 
     def restore(self, image: dict[str, Any], last: LastNumbers) -> None:
         """Begin with what is true already; the counters go on behind all that has a number."""
+        # In the same process the state itself is handed over; from a journal it is read from an
+        # image.
         state = self.state
         if isinstance(image, LivingImage):
             image.give(state)
         else:
             restore(state, image)
         apps = state.applications.values()
+        # Behind everything that has ever had a number, or a late firing or proposal of the former
+        # core could name something new.
         self.last_serial = max([last.serial, *state.finished, *(app.serial for app in apps)])
         asks = (ask.sequence for app in apps for ask in app.asks.values())
         self.last_sequence = max([last.sequence, *asks])
         timers = (timer.generation for app in apps for timer in app.timers.values())
         self.last_timer = max([last.timer, *timers])
+        # The planner has seen none of these facts: it builds its model from the state.
         if self.planner is not None:
             self.planner.adopt()
 
@@ -220,19 +232,21 @@ class PartitionContext:
 
     def note_failed_policy(self, message: ReportPolicyFailed) -> bool:
         """Whether this is new, and of a policy that still decides there."""
+        # Each of several planners finds the same failure by itself: one report is enough.
         known = self.failed_policies.get(message.queue)
         if known is not None and known.policy == message.policy:
             # One that is slow may fail later, and one that has failed is not asked any more.
             is_worse = known.is_slow and not message.is_slow
             if not is_worse:
                 return False
+        # The configuration has named another policy since the planner met this one.
         if self._policy_of(message.queue) != message.policy:
             return False
         self.failed_policies[message.queue] = message
         return True
 
     def forget_failed_policies(self) -> None:
-        """Where another is named now, all is well until that one fails."""
+        """Forget the failures of policies that decide nowhere any more."""
         self.failed_policies = {
             key: message
             for key, message in self.failed_policies.items()
@@ -256,6 +270,8 @@ class PartitionContext:
             address: replace(
                 self._life,
                 number=number,
+                # The place is that in the circle, by which the waiting times of schedulers differ
+                # (`APART_NS`).
                 place=place,
                 planners=len(self.schedulers),
             )
@@ -265,6 +281,7 @@ class PartitionContext:
     def token(self) -> list[Effect]:
         """Give the token to the one that is to have it; a scheduler alone needs none."""
         to = self.planning
+        # A token among one would be a message for nothing at each cycle.
         if to is None or len(self.schedulers) == 1:
             return []
         passed = TokenPassed(
@@ -273,39 +290,49 @@ class PartitionContext:
         return [Send(to=to, message=passed)]
 
     def pass_token(self, message: TokenPassed) -> list[Effect]:
-        """Give the token to the next one that is at work.
+        """Give the token to the next scheduler that is at work.
 
-        One that was absent, and comes back, changes nothing but that it gets the token again.
+        One that was absent and comes back changes nothing but that it is in the circle again.
         """
         number = message.scheduler
+        # A scheduler that has failed: its successor has its place and another number.
         if number not in self.schedulers:
             return []
+        # A scheduler that sends anything is at work again.
         self._absent.pop(number, None)
         withdrawn: list[Effect] = []
         if message.is_claimed:
             if number == self._holder:
                 # It is on its way there.
                 return []
+            # It did not decide in time. It is left out until it answers the revocation.
             self._absent[self._holder] = None
             gone = TokenRevoked(partition=self.name, epoch=self.epoch)
             withdrawn.append(Send(to=self.schedulers[self._holder], message=gone))
         elif (number, message.round) != (self._holder, self._round):
+            # A token of an earlier round: it was claimed meanwhile, and two would plan at once.
             return []
+        # Beginning behind the one that passes: in a circle, so that nobody is preferred.
         numbers = list(self.schedulers)
         place = numbers.index(number) + 1
         following = (*numbers[place:], *numbers[:place])
+        # There is one: the one that has just spoken is not absent.
         self._holder = next(it for it in following if it not in self._absent)
         self._round += 1
         return [*withdrawn, *self.token()]
 
     def succeed(self, failed: str) -> str:
-        """Give the place of a scheduler that failed to another; return the address of that one."""
+        """Put a new scheduler in the place of one that failed; return its address.
+
+        Its number is new, so that proposals of the former are known by theirs and dropped.
+        """
         self._last_scheduler += 1
         heir = self._last_scheduler
         (former,) = (number for number, address in self.schedulers.items() if address == failed)
         self._absent.pop(former, None)
         if self._holder == former:
             self._holder = heir
+        # The order is kept: dictionaries keep places, and a place is a turn.
         self.schedulers = {
             heir if address == failed else number: address
             for number, address in self.schedulers.items()

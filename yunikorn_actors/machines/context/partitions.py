@@ -1,7 +1,7 @@
 """The partitions of all resource managers: how they come, change with a configuration, and go.
 
-Each life of a partition has an epoch of its own. What arrives late for a former life (a proposal, a
-timer) names an epoch that is gone; it is counted and does nothing.
+Each life of a partition has an epoch. What arrives late for a former life (a proposal, a timer)
+names an epoch that is gone; it is counted and does nothing (R-104).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -97,6 +97,7 @@ class Partitions:
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self.failures = Failures()
+        # The event publisher is always the first (see `show`).
         self.subscribers: tuple[str, ...] = (EVENT_PUBLISHER,)
         """Who hears the facts of all partitions; behind the first those who follow from outside."""
         self.rejected_asks = 0
@@ -113,12 +114,14 @@ class Partitions:
 
     def send_out(self, work: Work) -> list[Effect]:
         """Send what was done and found; a partition just planned may have findings alone."""
+        # Before `effects`: settling may record more facts, which belong to the same batch.
         self._settle(work)
         effects = work.effects()
         for unit in work.units.values():
             partition = unit.partition
             # Last, as a cycle may decide on everything above; a partition that was just closed
             # plans no more.
+            # Its loop would ask for a cycle of a life that is over.
             if partition.loop is not None and self.by_name.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
@@ -128,6 +131,7 @@ class Partitions:
 
         A partition that is gone plans no more.
         """
+        # Generators only where they are needed: nearly every job ends in its first slice.
         if job.was_paused:
             return self._send_out_in_parts(job, gone)
         self._settle(job.work)
@@ -152,6 +156,7 @@ class Partitions:
             # on half of it.
             if loop is not None and unit.partition not in gone:
                 out.extend(loop.next_cycle())
+        # What was sent must not be sent again: a reload goes on after this.
         work.begin_anew()
 
     def _send_in_parts(self, job: ContextJob) -> Steps:
@@ -159,6 +164,7 @@ class Partitions:
         work = job.work
         self._settle(work)
         job.out.extend(work.facts_so_far())
+        # Facts are sent already with each slice; only answers can be many here.
         for part, size in work.take_answers(self.settings.slice_max):
             job.out.append(Send(to=RM_PROXY, message=part))
             yield size
@@ -166,19 +172,24 @@ class Partitions:
     def end_request(self, work: Work) -> None:
         """End one of several requests that are handled together: all but the sending."""
         self._settle(work)
+        # Answers of the next request are ranked apart from those of this one (G27).
         work.answers.end_request()
 
     def _settle(self, work: Work) -> None:
         answers = work.answers.by_kind
+        # Counting is a look at three keys; most works have none of them.
         if work.stray or RejectedAsk in answers or NodeVerdict in answers:
             self._count(work)
         for unit in work.units.values():
             # What has happened first, then what was found: a finding may be about an ask that is
             # gone by now, and is dropped.
+            # What came down by itself may be any queue of any item: looked at once, at the end.
             if unit.state.quotas:
                 follow(unit)
+            # The timer follows the state: armed where something waits, and only then.
             if bool(unit.state.unconfirmed) is not unit.partition.awaits_confirmation:
                 watch_confirmations(unit, self.confirm_warning_ns(unit.partition))
+            # Fused only. A Scheduler sends its findings as a message.
             planner = unit.partition.planner
             if planner is not None and planner.findings:
                 report_waiting(unit, s.observations_of(planner.findings.take()))
@@ -201,6 +212,7 @@ class Partitions:
     def _count_nodes(self, work: Work) -> None:
         for node in work.answers.of(NodeVerdict):
             if not node.refusal:
+                # A refused repetition of a node that is registered is no failed node.
                 self.failed_nodes.pop((work.rm_id, node.id), None)
             elif not self._has_node(work.rm_id, node.id):
                 self.failed_nodes[work.rm_id, node.id] = None
@@ -225,11 +237,13 @@ class Partitions:
         self, partition: PartitionContext, proposals: list[Proposal], now_ns: int
     ) -> list[Effect]:
         """Commit what the partition's own planner decided, on the truth it was decided on."""
+        # One work for all proposals of the plan, so one batch of facts.
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
         unit = work.unit(partition)
         partition.refused.clear()
         for proposal, reason in commit_all(unit, proposals):
+            # At once, not by a message: in the fused topology planner and Context are one machine.
             partition.planner.refuse(proposal.proposal_id)
             partition.refused.append((proposal, reason))
         return self.send_out(work)
@@ -242,9 +256,11 @@ class Partitions:
     def explain(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
         id_ = message.application_id
+        # Without a name all partitions are asked, the one with the application answers.
         named = [it for it in self.by_name.values() if message.partition in {"", it.name}]
         for partition in named:
             if not id_ or id_ in partition.state.applications:
+                # Fused: answered here, as no other machine has the planner.
                 if partition.loop is not None:
                     answer = partition.loop.explain(message, now_ns)
                     answered = _answered(partition, message, answer, now_ns)
@@ -257,6 +273,8 @@ class Partitions:
     ) -> Effect:
         """Nothing waits or runs of it; an ask may be remembered that was rejected for that."""
         id_ = message.application_id
+        # Rejected asks are remembered by the partition that rejected them, also for an application
+        # that never came.
         for partition in named:
             if (why := partition.rejections.explain(id_, message.key, now_ns)) is not None:
                 answer = Explanation(
@@ -277,6 +295,7 @@ class Partitions:
         partition = self.current(message.partition, message.epoch)
         if partition is None:
             return []
+        # Kept until answered, so that a question survives the scheduler that was asked.
         asked = partition.explaining.pop(message.reply_to)
         return [_answered(partition, asked.question, message, now_ns)]
 
@@ -285,6 +304,7 @@ class Partitions:
     def replace(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
         """Replace a machine that holds no truth, and bring the new one up to date."""
         role = "event publisher" if message.address == EVENT_PUBLISHER else "scheduler"
+        # A machine that fails again and again is not mended by another replacement.
         if not self.failures.may_go_on(role, now_ns):
             return [StopCore()]
         if message.address == EVENT_PUBLISHER:
@@ -292,12 +312,15 @@ class Partitions:
         for partition in self.by_name.values():
             if message.address in partition.schedulers.values():
                 return self._replace_scheduler(partition, message, now_ns)
+        # It was replaced already, or its partition has gone: nothing to do.
         return []
 
     def _replace_scheduler(
         self, partition: PartitionContext, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
         """The snapshot comes first: what becomes true after it comes as a fact."""
+        # Taken before the fact is recorded: the new replica begins at this revision, and the fact
+        # follows.
         succeeded = self._succeeded(partition, message.address)
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
@@ -309,19 +332,23 @@ class Partitions:
         is_planning = heir == partition.planning
         asked = [it for it in partition.explaining.values() if it.scheduler == former]
         return [
+            # The former address stops first: its mailbox is dropped with it, and nothing of it
+            # reaches the heir.
             StopMachine(address=former),
             _started(heir, partition.lives()[heir]),
             Send(to=heir, message=_snapshot(partition, image_of(partition.state))),
             *(partition.token() if is_planning else ()),
+            # The questions that died in the mailbox of the failed one.
             *(_asked(partition, it.question) for it in asked),
         ]
 
     def _replace_publisher(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
-        """It keeps its address: its callers know no other."""
+        """Replace the event publisher at its own address: its callers know no other."""
         legacy = message.legacy
         self._publishers += 1
         arguments = {name: legacy[name] for name in ("next_id", "overflow", "hearers")}
         arguments["life"] = self._publishers
+        # Facts that it never saw are counted in the fact below, partition by partition.
         known = {(name, epoch): revision for name, epoch, revision in legacy["revisions"]}
         effects: list[Effect] = [
             StartMachine(address=EVENT_PUBLISHER, kind="event_publisher", arguments=arguments),
@@ -348,6 +375,7 @@ class Partitions:
         manager = self.registry.leave(rm_id)
         if manager is None:
             return
+        # Its generation makes a firing stale anyway; this spares the message.
         if manager.is_lost:
             job.out.append(CancelTimer(name=f"paused/{rm_id}"))
         for name in tuple(manager.partitions):
@@ -358,6 +386,7 @@ class Partitions:
             self._detach(manager, job.work, partition)
             yield from self._publish_closed(job, partition)
         self.registry.forget(rm_id)
+        # Nodes of a manager that is gone are no longer failed nodes of anybody.
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
@@ -367,12 +396,16 @@ class Partitions:
     # -- restart
 
     def registered(self) -> Registered:
-        """Give all that has to be known beside the images of the partitions."""
+        """Return what a core that starts again has to know beside the images of partitions."""
         epochs = {name: partition.epoch for name, partition in self.by_name.items()}
         return self.registry.registered(epochs, self._epoch)
 
     def restore(self, message: CoreRestored, now_ns: int) -> list[Effect]:
-        """Go on where a core ended: each resource manager is lost, and may come back."""
+        """Go on where a core ended: each resource manager is lost, and may come back.
+
+        Order: event records, then per partition its schedulers with their snapshots, then facts.
+        """
+        # Epochs go on as well: an old timer or proposal must not meet a new life with its number.
         self._epoch = message.registered.last_epoch
         self.uuids.issued = message.issued_uuids
         begin = go_on if message.is_reported else await_reports
@@ -399,11 +432,16 @@ class Partitions:
             self._lose(work, manager)
             effects.extend(self.send_out(work))
             if self._is_unfinished(manager):
+                # Under the key of the manager, so that what it sends when it is back waits behind
+                # this.
                 effects.extend(self.start(manager.rm_id, now_ns, partial(self._resume, manager)))
         return effects
 
     def _is_unfinished(self, manager: ResourceManager) -> bool:
-        """Whether the core before this one ended in the middle of long work for it."""
+        """Whether the core before this one ended in the middle of long work for a manager.
+
+        A reload writes the checksum last: where it differs, the reload was not finished.
+        """
         config = self.registry.config_of(manager.policy_group)
         return manager.checksum != config.checksum or any(
             self.by_name[name].state.long_work for name in manager.partitions
@@ -418,6 +456,7 @@ class Partitions:
             mark = self.by_name[name].state.long_work
             if mark is None:
                 continue
+            # The manager was leaving: nothing else of it matters.
             if mark.kind is LongWorkKind.MANAGER:
                 yield from self.retire(job, manager.rm_id)
                 return
@@ -454,7 +493,10 @@ class Partitions:
         return self.send_out(work)
 
     def come_back(self, message: RMRegistration, now_ns: int) -> list[Effect]:
-        """It was missing since the restart: no clean slate, what it reports is compared."""
+        """Take back a manager that was missing since the restart: what it reports is compared.
+
+        No clean slate: its partitions, timers and UUIDs go on.
+        """
         manager = self.registry.come_back(message)
         effects: list[Effect] = [CancelTimer(name=f"paused/{manager.rm_id}")]
         # Planners that match what its new callback can answer are there before anything is decided:
@@ -463,6 +505,7 @@ class Partitions:
             effects.extend(self._plan_anew(self.by_name[name], manager.capabilities))
         work = self.work(manager.rm_id, now_ns)
         self._record_suspension(work, manager)
+        # Nothing is awaited where the core was copied and not restarted.
         if any(self.by_name[name].awaited is not None for name in manager.partitions):
             due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
             due_ns = now_ns + self._absence_ns(manager)
@@ -470,10 +513,12 @@ class Partitions:
         return [*effects, *self.send_out(work)]
 
     def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:
+        # The same callback can answer the same questions: its planners stay as they are.
         if not partition.has_other(capabilities):
             return []
         partition.plan_anew(capabilities)
         effects: list[Effect] = []
+        # Replaced as after a failure, though none is counted.
         for former in tuple(partition.schedulers.values()):
             effects.extend(self._succeeded(partition, former))
         return effects
@@ -486,6 +531,7 @@ class Partitions:
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
+        # A new life, and a new number for it: everything late names another (R-104).
         self._epoch += 1
         self.registry.changes += 1
         partition = self._made(manager, full_name, self._epoch)
@@ -512,6 +558,7 @@ class Partitions:
     def _detach(self, manager: ResourceManager, work: Work, partition: PartitionContext) -> None:
         """Drop a partition whole. What arrives later names an epoch that is gone."""
         del self.by_name[partition.name]
+        # What its unit would still send goes with it; `facts_so_far` has sent what mattered.
         work.units.pop(partition.name, None)
         manager.partitions.remove(partition.name)
         self.registry.changes += 1
@@ -522,9 +569,11 @@ class Partitions:
         out.extend(Send(to=subscriber, message=closed) for subscriber in self.subscribers)
         for cancelled in cancelled_histories(partition):
             job.out.append(cancelled)
+            # One a finished application: thousands, so in pieces.
             yield 1
         job.out.extend(StopMachine(address=address) for address in partition.schedulers.values())
         gone = Declined(reason=f"partition {name} has gone")
+        # A caller that waits for an explanation would wait for ever.
         job.out.extend(Send(to=asker, message=gone) for asker in partition.explaining)
 
     def reload_group(self, group: str, end: AllEnded, now_ns: int) -> list[Effect]:
@@ -537,6 +586,8 @@ class Partitions:
     def reload_all_of(self, manager: ResourceManager, job: ContextJob, end: AllEnded) -> Steps:
         """Reload the group of one for which this job works."""
         for member in self.registry.members(manager.policy_group):
+            # In this job, which has the key of this manager already; the others have jobs of their
+            # own.
             if member is manager:
                 yield from self.reload(job, manager)
             else:
@@ -545,9 +596,11 @@ class Partitions:
 
     def reload_other(self, manager: ResourceManager, end: AllEnded, now_ns: int) -> list[Effect]:
         """Reload one for which nobody works yet: behind what it has under way itself."""
+        # Counted before the job begins, which may end at once.
         end.awaited += 1
 
         def steps(job: ContextJob) -> Steps:
+            # It may have left, or registered anew, while this waited behind its work.
             if self.registry.managers.get(manager.rm_id) is manager and not manager.is_leaving:
                 yield from self.reload(job, manager)
             job.out.extend(end.arrived())
@@ -564,6 +617,7 @@ class Partitions:
     def report_refusal(self, reason: str, now_ns: int) -> list[Effect]:
         """Have it among the events of every partition that the configuration concerns."""
         effects: list[Effect] = []
+        # A work is of one resource manager, and these partitions are of several.
         for partition in self.by_name.values():
             work = self.work(partition.rm_id, now_ns)
             work.unit(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
@@ -606,8 +660,11 @@ class Partitions:
         # Several jobs may be asked for the same reload: the first one has done it.
         if manager.checksum == config.checksum:
             return
+        # A work of its own. What `retire` announced for the former life of a manager is dropped
+        # with the work of that, and never reaches the new callback (H-19).
         job.work = work = self.work(manager.rm_id, job.now_ns)
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
+        # Partitions that the text does not describe any more go, with all that is in them (H-18).
         gone = [self.by_name[name] for name in manager.partitions if name not in described]
         for partition in gone:
             # Emptied fact by fact: replica, events and quotas learn of it as of any other end.
@@ -615,14 +672,19 @@ class Partitions:
         for name, partition_config in described.items():
             is_new = name not in self.by_name
             if is_new:
+                # Opened before it is configured: schedulers have to exist before the first fact of
+                # their partition.
                 job.out.extend(self._open(manager, partition_config.name))
             unit = job.now_doing(work.unit(self.by_name[name]), LongWorkKind.RELOAD)
             yield from configure(unit, partition_config)
             self.by_name[name].forget_failed_policies()
             if is_new and manager.is_suspended:
+                # A new partition is suspended by a fact like those that were there when its manager
+                # was lost.
                 unit.record(manager.suspension(work.now_ns))
         job.out.extend(self.show(manager))
         yield from self.send_out_job(job, gone)
+        # After their last facts have gone out: subscribers take none of a closed partition.
         for partition in gone:
             self._detach(manager, work, partition)
         # Last: a core that starts again in between still sees that it is to be reloaded.
@@ -643,6 +705,7 @@ class Partitions:
             s.PartitionSnapshot(partition=name, epoch=it.epoch, image=image_of(it.state))
             for name, it in self.by_name.items()
         )
+        # Asked between two facts, so that both publishers go on with the same number.
         return [
             *(Send(to=follower, message=message) for message in (*shown, *stand)),
             Send(to=EVENT_PUBLISHER, message=HistoryRequested(follower=follower)),
@@ -660,6 +723,7 @@ class Partitions:
 
     def show(self, manager: ResourceManager) -> list[Effect]:
         """Tell those who follow what a resource manager brings, and what it lives under."""
+        # Nobody follows in most cores, and then nothing is built.
         followers = self.subscribers[1:]
         return self._send_to_followers(self._shown(manager)) if followers else []
 
@@ -699,8 +763,9 @@ class Partitions:
 
 
 def _empty(unit: UnitOfWork) -> Steps:
-    """End all that is in a partition which is about to go."""
+    """End all that is in a partition that is about to go: applications, then nodes."""
     for id_, app in (yield from drawn_off(unit.state.applications.items())):
+        # Failing first: nothing of it completes on the way out, which would announce success.
         fail(unit, app, PARTITION_REMOVED)
         yield from remove_application(unit, id_)
     for node in (yield from drawn_off(unit.state.nodes.values())):
@@ -735,8 +800,10 @@ def _answered(
     if part is not None and not (part.explained and part.serial == part.place == 0):
         pass  # The rejected ones do not wait: a list has them with its first part.
     elif not asked.application_id:
+        # A list of everything: the newest rejections are appended.
         found = replace(found, rejected=rejections.newest(REJECTED_TOLD_MAX, now_ns))
     elif not found.waiting:
+        # About one ask: where nothing waits, it may have been rejected.
         why = rejections.explain(asked.application_id, asked.key, now_ns)
         found = found if why is None else replace(found, waiting=(why,))
     return Send(to=asked.reply_to, message=found)
@@ -748,6 +815,7 @@ def _snapshot(partition: PartitionContext, image: Image) -> s.PartitionSnapshot:
 
 def _asked(partition: PartitionContext, question: ExplainRequested) -> Effect:
     """Pass it on to the scheduler that plans, and keep it: if that one fails, it is asked again."""
+    # There is one: `explain` passes on only where Context has no planner.
     planning = partition.planning
     assert planning is not None
     partition.explaining[question.reply_to] = Explaining(planning, question)

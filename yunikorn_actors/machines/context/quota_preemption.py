@@ -1,8 +1,8 @@
-"""Quota preemption: when a maximum is to be enforced.
+"""Quota preemption: when a queue that is above its maximum is made to give back.
 
-A queue whose maximum was lowered under its usage has the delay of its configuration to come down by
-itself; then work of it is preempted, once. Whatever was charged by force has the same effect
-(R-084). A queue that is under its maximum again has nothing to fear.
+A queue whose maximum was lowered below its usage has the delay of its configuration to come down by
+itself. Then work of it is preempted, once. Work that was charged by force has the same effect
+(R-084). A queue that is under its maximum again is left alone.
 """
 
 from yunikorn_actors.config import QueueProperties
@@ -18,16 +18,21 @@ def queue_reconfigured(unit: UnitOfWork, queue: Queue, old: QueueSpec) -> None:
     state = unit.state
     delay_ns = queue.properties.quota_preemption_delay_ns
     due_ns = state.quotas.get(queue.path)
+    # Off, or not above: an armed time is over.
     if not delay_ns or not _is_exceeded(queue):
         if due_ns is not None:
             _clear(unit, queue)
         return
     old_delay_ns = QueueProperties.of(old.properties).quota_preemption_delay_ns
+    # Both where the maximum is equal. Types may move in different directions: then it is neither.
     is_lowered, is_raised = _is_within(queue.spec.max, old.max), _is_within(old.max, queue.spec.max)
     if due_ns is None:
+        # A maximum that was exceeded before is enforced when it becomes lower still, or when
+        # enforcing is switched on.
         if is_lowered and (not is_raised or not old_delay_ns):
             _arm(unit, queue, unit.now_ns + delay_ns)
     elif (is_lowered or is_raised) and delay_ns != old_delay_ns:
+        # Moved by the difference: the time that has passed counts.
         _arm(unit, queue, due_ns + delay_ns - old_delay_ns)
 
 
@@ -44,13 +49,14 @@ def charged_by_force(unit: UnitOfWork, app: Application) -> None:
         return
     for queue in app.queue.lineage:
         delay_ns = queue.properties.quota_preemption_delay_ns
+        # Its clock runs already: work by force does not begin it anew.
         armed = queue.path in unit.state.quotas
         if delay_ns and queue.spec.managed and not armed and _is_exceeded(queue):
             _arm(unit, queue, unit.now_ns + delay_ns)
 
 
 def follow(unit: UnitOfWork) -> None:
-    """Forget the time of each queue that came down by itself."""
+    """Forget the armed time of each queue that has come down by itself."""
     for path in tuple(unit.state.quotas):
         queue = unit.state.queues[path]
         if not _is_exceeded(queue):
@@ -58,6 +64,7 @@ def follow(unit: UnitOfWork) -> None:
 
 
 def _is_exceeded(queue: Queue) -> bool:
+    # Only types that the maximum names; what is allocated counts, promises do not.
     used = queue.allocated
     return any(used.get(kind, 0) > size for kind, size in (queue.spec.max or {}).items())
 

@@ -1,4 +1,4 @@
-"""A partition after the core was restarted: what goes on, and what is dropped in the end."""
+"""A partition after the core was restarted: what is awaited, and what is dropped in the end."""
 
 from yunikorn_actors.machines.context.asks import take_item
 from yunikorn_actors.machines.context.awaited import Awaited
@@ -24,6 +24,7 @@ def await_reports(unit: UnitOfWork, warning_ns: int) -> None:
     unit.partition.awaited = Awaited(unit.state)
     for node in unit.state.nodes.values():
         await_node(unit, node)
+    # Timers of facts, at their times: what was due while the core was away fires at once.
     set_timers_again(unit)
     watch_anew(unit, warning_ns)
 
@@ -40,15 +41,19 @@ def drop_awaited(unit: UnitOfWork) -> Steps:
     awaited, unit.partition.awaited = unit.partition.awaited, None
     if awaited is None:
         return
+    # Those that were asked for again first, before the removal of their node announces their end.
     for uuid in awaited.wanted:
         app = unit.state.owner_of(uuid)
+        # With several repeats nobody knows which were announced; those are dropped below.
         if app is not None and app.allocations[uuid].spec.max_allocations == 1:
             _have_wait_again(unit, app, app.allocations[uuid])
             yield 1
+    # A node that never came back: its allocations end as on any node that leaves.
     for node_id in awaited.nodes:
         node = unit.state.nodes.get(node_id)
         if node is not None:
             yield from remove_node(unit, node)
+    # What is left is on nodes that came back without it.
     for uuid in awaited.uuids:
         app = unit.state.owner_of(uuid)
         if app is not None:
