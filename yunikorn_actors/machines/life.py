@@ -1,4 +1,4 @@
-"""Who plans for a partition."""
+"""One life of a planner: which partition it plans for, and as which of several."""
 
 from msgspec import Struct
 

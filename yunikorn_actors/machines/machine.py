@@ -1,8 +1,8 @@
-"""What a machine is, and all that it can want.
+"""What a machine is, and all effects that it can return.
 
 A machine is a state machine without I/O: it takes one message and the time and returns effects,
-which are data. Its driver (threads, the simulator, a replay) carries the effects out, or
-only compares them. Within one handler effects happen in their order.
+which are data. Its driver (threads, direct, simulator, replay) carries the effects out, or only
+compares them. Within one handler effects happen in their order.
 """
 
 from collections import Counter
@@ -76,6 +76,8 @@ class StopCore(Struct, frozen=True, kw_only=True):
     """Machines fail again and again: stop as for a failure of the truth, with the first of them."""
 
 
+# A small closed set: every driver has a branch for each. None waits for an answer, as that would
+# stop the thread on which everything runs.
 Effect = Send | SetTimer | CancelTimer | CallRm | StartMachine | StopMachine | StopCore | Log
 
 
@@ -117,6 +119,7 @@ class Joining:
         raise NotImplementedError
 
 
+# Runtime-checkable, because a driver asks only when something has failed.
 @runtime_checkable
 class Replaceable(Machine, Protocol):
     """A machine that holds no truth: another can take its place when it fails."""
@@ -128,6 +131,7 @@ class Replaceable(Machine, Protocol):
 
 def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
     """Say that a machine has failed: what a driver sends for it, from its address."""
+    # `legacy` must not work anything out: the machine stands in the middle of what raised.
     failed = MachineFailed(address=address, failure=masked_repr(error), legacy=machine.legacy())
     return Send(to=CONTEXT, message=failed)
 
@@ -135,6 +139,7 @@ def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
 def refusal_of(envelope: Envelope) -> Send | None:
     """Return what a caller gets whose question reached a machine that has failed, if it is one."""
     reply_to = getattr(envelope.message, "reply_to", "")
+    # Only callers from outside wait; machines have `MachineFailed`.
     if envelope.sender != GATEWAY or not is_reply(reply_to):
         return None
     return Send(to=reply_to, message=Declined(reason=FAILED_MEANWHILE))
@@ -162,6 +167,7 @@ class Failures:
     def may_go_on(self, role: str, now_ns: int) -> bool:
         """Count one more failure; return whether to replace the machine."""
         self._counts[role] += 1
+        # By a window and not by a total: a core may live for years.
         self._recent = [at_ns for at_ns in self._recent if now_ns - at_ns < WITHIN_NS]
         self._recent.append(now_ns)
         return len(self._recent) <= REPLACED_MAX

@@ -1,17 +1,17 @@
-"""The planning loop: when a cycle runs, how much may be in flight, and when to come back.
+"""The planning loop: when a cycle runs, how much may be in flight, and when to look again.
 
-A Scheduler runs it on its replica, and in the fused topology Context runs it on the truth itself.
-They differ in one thing alone, which is given as `commit`: a Scheduler sends its decisions to
-Context, where others may have been faster; Context resolves them on the spot.
+A Scheduler runs it on its replica; in the fused topology Context runs it on the truth. They differ
+in one thing alone, which is given as `commit`: a Scheduler sends its decisions to Context, where
+others may have been faster; Context resolves them on the spot.
 
-Its machine resolves what it committed with facts or `Planner.reject`, and calls `go_on` after
+The machine resolves what it committed with facts or `Planner.refuse`, and calls `go_on` after
 anything that may let something else be decided. A cycle that runs for nothing does no harm; one
-that is missing lets asks wait for ever.
+that is missing lets asks wait for ever (G30).
 
-Of several schedulers of a partition one has the *token*, and plans: whatever was decided before is
-known to it as facts. It hands the token on, through Context, behind what it has proposed. The
-others live a little in the past: what should have been decided by then, and was not, they decide
-themselves, and claim the token.
+Of several schedulers of a partition one has the *token*, and plans: it knows all earlier decisions
+as facts. It hands the token on, through Context, behind what it has proposed. The others live a
+little in the past: what should have been decided by then, and was not, they decide themselves, and
+claim the token (ADR 21).
 """
 
 from collections.abc import Callable
@@ -121,6 +121,7 @@ class PlanningLoop:
             policies=policies,
             **delays_in(settings),
         )
+        # Without predicates no proposal ever waits here, and there is no object to ask.
         self.predicate_gate: PredicateGate | None = None
         if life.capabilities.answers_questions:
             self.predicate_gate = PredicateGate(self.planner, life, address)
@@ -161,9 +162,14 @@ class PlanningLoop:
     def _on_run_cycle(self, _: s.RunCycle, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
         effects: list[Effect] = []
+        # With the token it decides now; without, only what has been due for its whole patience.
         may_plan = self.has_token
         as_of_ns = now_ns if may_plan else now_ns - self._patience_ns
+        # What it knows is as old as its patience: the scheduler with the token could have decided
+        # it.
         if may_plan or self._message_ns <= as_of_ns:
+            # The bound counts what is in flight: with old decisions unresolved, there is less room
+            # for new ones.
             room = self._settings.inflight_max - self.planner.in_flight_count
             proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
             effects.extend(self._propose(proposals, now_ns))
@@ -172,6 +178,7 @@ class PlanningLoop:
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
         if not self._is_alone:
+            # Behind the proposals: the next scheduler gets the token after the facts of these.
             effects.extend(self._pass_token())
         effects.extend(self._come_back(now_ns))
         return effects
@@ -192,6 +199,7 @@ class PlanningLoop:
         assert self.predicate_gate is not None
         proposal = self.predicate_gate.answered(message, now_ns)
         decided = [] if proposal is None else [proposal]
+        # Facts say nothing of a refusal, so the other schedulers are informed by a message.
         denied, self.predicate_gate.denied = self.predicate_gate.denied, []
         spread = [Send(to=CONTEXT, message=it) for it in denied]
         return [
@@ -212,6 +220,7 @@ class PlanningLoop:
         return self._come_back(now_ns)
 
     def _on_denials_lifted(self, _: p.DenialsLifted, now_ns: int) -> list[Effect]:
+        # The resource manager has made a request: it may answer otherwise now.
         self.planner.denials.lift_all()
         self.planner.answered()
         return [*self._report_lifted(), *self.go_on(now_ns)]
@@ -225,6 +234,7 @@ class PlanningLoop:
         lifted = self.planner.denials.lifted
         if not lifted:
             return []
+        # Emptied as they are sent, so that each refusal is lifted once at the others.
         self.planner.denials.lifted = {}
         allowed = p.NodesAllowed(
             partition=self._partition, epoch=self.epoch, scheduler=self._number, asks=tuple(lifted)
@@ -237,8 +247,11 @@ class PlanningLoop:
             return self.next_cycle()
         self._looks_ns, self._looked_ns = NEVER_NS, now_ns
         as_of_ns = now_ns - self._patience_ns
+        # Without the token a planner lives its patience in the past: for it a time comes that much
+        # later.
         if self.planner.due_ns <= as_of_ns:
             self.planner.time_came(as_of_ns)
+        # What there is was left undecided for a whole patience.
         if self._message_ns <= as_of_ns and self.planner.has_work:
             return self._plan_again()
         return self._look_later(now_ns)
@@ -251,6 +264,7 @@ class PlanningLoop:
         return [*self._send(proposals, now_ns), *questions]
 
     def _send(self, proposals: list[Proposal], now_ns: int) -> list[Effect]:
+        # Numbered here, and in flight from here on.
         sent = self.planner.send(proposals)
         self._has_proposed |= bool(sent)
         return self._commit(sent, now_ns)
@@ -275,6 +289,7 @@ class PlanningLoop:
 
     def _on_token_revoked(self, _: s.TokenRevoked, __: int) -> list[Effect]:
         """Another scheduler has claimed it: say that this one is at work again."""
+        # What was proposed is on its way and gets its answer; only planning stops.
         self.has_token = self._has_proposed = False
         return [Send(to=CONTEXT, message=self._token())]
 
@@ -283,6 +298,7 @@ class PlanningLoop:
 
         Not before the resource manager has answered all: the others do not know what it was asked.
         """
+        # Nothing proposed: the token stays, or it would go round for ever at rest.
         if self._is_alone or not self._has_proposed:
             return []
         if self.predicate_gate is not None and self.predicate_gate.is_waiting:
@@ -305,6 +321,7 @@ class PlanningLoop:
         planner = self.planner
         due_ns = min(planner.due_ns, self._message_ns if planner.has_work else NEVER_NS)
         if due_ns == NEVER_NS:
+            # Nothing to look for: no timer, and at rest no message.
             return []
         due_ns += self._patience_ns
         # One timer at a time: when it fires, all that has come until then is looked at.
@@ -317,6 +334,7 @@ class PlanningLoop:
 
     def go_on(self, now_ns: int) -> list[Effect]:
         """Something has come that may let something else be decided."""
+        # Also without the token: it says how fresh the view is.
         self._message_ns = now_ns
         return self._next_cycle() if self.has_token else self._look_later(now_ns)
 
@@ -329,8 +347,10 @@ class PlanningLoop:
 
     def _next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
+        # At most one is on its way: it serves all that has come by then.
         if self.cycle_is_coming or not self.planner.has_work:
             return []
+        # Full: the answers that make room call `go_on`, which asks again.
         if self.planner.in_flight_count >= self._settings.inflight_max:
             return []
         return self._plan_again()

@@ -1,10 +1,11 @@
-"""Proposals that wait for an answer of their resource manager.
+"""The predicate gate: proposals that wait for an answer of their resource manager.
 
 A resource manager that has predicates is asked about every placement before it is proposed, unless
-the ask itself has none, and about the victims that an ask needs. Until the answer comes the
-proposal is in flight like any other: its room is taken, and the scheduler decides on other work
-meanwhile. After a yes this one proposal is sent. After a no its room is free again, and the planner
-remembers that this ask may not have this node. The question has the id of its proposal.
+the ask has none, and about the victims that an ask needs. Until the answer comes the proposal is in
+flight like any other: its room is taken, and the scheduler decides on other work. After a yes this
+one proposal is sent, and Context checks it like any other (H-10). After a no its room is free
+again, and the planner remembers that this ask may not have this node. The question has the id of
+its proposal.
 
 Preemption that enforces a quota makes room for no single ask, so nothing is asked there.
 """
@@ -52,6 +53,7 @@ class PredicateGate:
         """What the other schedulers of the partition have not been informed of yet."""
         self._has_predicates = life.capabilities.has_predicates
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
+        # The planner has to know: victims that are asked about are decided one by one (G31).
         planner.preemptor.decisions.asks_about_places = self._has_predicates
         planner.preemptor.decisions.asks_about_victims = self._has_preemption_predicates
         self._open: dict[int, _Asked] = {}
@@ -81,6 +83,7 @@ class PredicateGate:
 
     def answered(self, message: p.Checked, now_ns: int) -> Proposal | None:
         """Return the proposal if the answer was yes; after a no tell the planner."""
+        # Popped before anything else: each question has one answer.
         asked = self._open.pop(message.question_id, None)
         if asked is None:
             # A second answer, or one to a question of a planner that was replaced.
@@ -90,6 +93,7 @@ class PredicateGate:
         if reason:
             use = _use_of(asked)
             self._planner.deny(asked.proposal, reason, now_ns, use)
+            # The others plan for the same asks on replicas that know nothing of questions.
             if self._life.planners > 1:
                 self.denied.append(self._message_of(Denied.of(asked.proposal, reason, use)))
             return None
@@ -127,6 +131,7 @@ class PredicateGate:
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
         ask = self._planner.model.ask_of(proposal.application_id, proposal.key)
+        # The ask itself says so, by a tag: then the resource manager has nothing to add.
         if ask is not None and not ask.ask.spec.has_predicates:
             return None
         # To reserve the only node where an ask can run needs no consent.
@@ -142,15 +147,20 @@ class PredicateGate:
         victims, and a resource manager that overrides `predicates` alone, it is only reserved now.
         """
         key = proposal.beneficiary.key
+        # An empty decision without a guarantee reports that nothing can go.
         if not proposal.victims and proposal.beneficiary.rule is not PreemptionRule.GUARANTEE:
             return None
+        # A quota: no node, and nobody to ask for.
         if not proposal.node_id:
             return None
+        # More victims than needed are offered, in an order from which the resource manager may take
+        # the first few.
         offer = offer_of(self._planner.state, proposal, now_ns)
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
             return _Asked(proposal, question, offer.further)
         ask = self._planner.model.ask_of(proposal.beneficiary.application_id, key)
+        # Its preemption callback is not overridden: placing on the node is all that it can judge.
         if self._has_predicates and (ask is None or ask.ask.spec.has_predicates):
             return _Asked(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None

@@ -44,6 +44,7 @@ class Scheduler:
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         kind = type(message)
+        # Its own messages first, as nearly all are facts; the loop's are the rest.
         own = HANDLERS.get(kind)
         if own is not None:
             return own(self, message, now_ns)
@@ -52,6 +53,7 @@ class Scheduler:
     def canonical_state(self) -> dict[str, Any]:
         folds = None if self.replica.folds is None else self.replica.folds.kept()
         return {
+            # The replica is part of the digest: a replay finds where it left the truth.
             "replica": snapshot(self.replica),
             **({"folds": folds} if folds else {}),
             "in_flight": self.planner.unresolved,
@@ -64,17 +66,21 @@ class Scheduler:
         return {}
 
     def _on_partition_snapshot(self, message: s.PartitionSnapshot, now_ns: int) -> list[Effect]:
+        # Only an empty replica may begin with one: a snapshot over facts would count them twice.
         if self.replica.revision:
             raise InvariantViolation(
                 f"replica of {self._partition} is at revision {self.replica.revision} and was sent "
                 "a snapshot"
             )
         restore(self.replica, message.image)
+        # The planner has seen no fact of it, and reads the state.
         self.planner.adopt()
         return [*self._next_report(), *self.loop.go_on(now_ns)]
 
     def _on_facts_appended(self, message: s.FactsAppended, now_ns: int) -> list[Effect]:
         replica, planner = self.replica, self.planner
+        # A gap would let it plan on something that was never true; nothing mends it but another
+        # start.
         if message.first_revision != replica.revision + 1:
             raise InvariantViolation(
                 f"replica of {self._partition} is at revision {replica.revision} and was sent "
@@ -84,9 +90,11 @@ class Scheduler:
             apply(replica, fact)
             # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
+        # At once after each fact: the planner keeps its order up to date piece by piece.
         return [*self._next_report(), *self.loop.go_on(now_ns)]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected, now_ns: int) -> list[Effect]:
+        # Each proposal is resolved once: by a fact, or by this.
         if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was resolved twice")
         self.planner.refuse(message.proposal_id)
@@ -106,6 +114,7 @@ class Scheduler:
 
     def proposing(self, proposals: Sequence[Proposal]) -> s.ProposeAllocations:
         """Return the message that asks Context for these, on the view as it is now."""
+        # Where the view stood: `trace` shows by it how old a decision was when it was made.
         return s.ProposeAllocations(
             partition=self._partition,
             epoch=self._epoch,
@@ -116,6 +125,7 @@ class Scheduler:
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
         # Each message asks for this, and nearly none brings something.
+        # Two attributes, and no call, for nearly every message.
         if not findings.found and not findings.run_limits:
             return []
         report = s.ReportWaiting(

@@ -1,4 +1,4 @@
-"""What an operator may set for the whole service; times in nanoseconds, or as text (`30s`)."""
+"""Settings: what an operator may set for the whole service; times in ns, or as text (`30s`)."""
 
 from typing import TYPE_CHECKING, Self
 
@@ -80,6 +80,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         def __init__(self, **fields: int | str) -> None: ...
 
     def __post_init__(self) -> None:
+        # Checked here and not by a decoder: programs make settings as well as files.
         for field in self.__struct_fields__:
             self._check(field, getattr(self, field))
 
@@ -89,5 +90,6 @@ class Settings(Struct, frozen=True, kw_only=True):
         # True is an int as well, and no number that anyone means.
         if type(number) is not int or not 0 < number <= INT64_MAX:
             raise InvalidSetting(field, value, _TIME if is_time else _COUNT)
+        # Frozen, so written once, before anyone reads it.
         if number is not value:
             force_setattr(self, field, number)

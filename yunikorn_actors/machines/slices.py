@@ -1,14 +1,14 @@
-"""Long work in slices: nobody waits at a mailbox until the long work of another is done.
+"""Long work in slices, so that the messages of others do not wait until it is done.
 
 What grows with the state (the end of an application with 100,000 asks, a reload of 10,000 queues)
-is a *job*: a generator that yields after each small piece. A slice is so many pieces, bounded by a
-count and never by time, so a replay makes the same slices. After a slice the machine sends itself
-`RunSlice`, at most one at a time; so whatever is in its mailbox by then comes first. Several
-jobs take turns.
+is a *job*: a generator that yields after each small piece. A slice is a number of pieces, bounded
+by a count and never by time, so that a replay makes the same slices. After a slice the machine
+sends itself `RunSlice`, at most one at a time, so what is in its mailbox by then comes first.
+Several jobs take turns (ADR 39).
 
-Each job has an *order key*, the resource manager for which it works. While a job is under way, all
-that has its key waits in order behind it, as it would wait for a long handler. Other keys do not
-wait. Work that fits in one slice leaves no trace of all this.
+Each job has an *order key*, the resource manager for which it works. While a job is under way,
+everything with its key waits in order behind it, as it would wait for a long handler. Other keys do
+not wait. Work that fits in one slice leaves no trace of all this.
 """
 
 from collections import deque
@@ -29,11 +29,12 @@ LOOKED_AT_IN_ONE: Final = 20
 
 def ends_piece(number: int) -> bool:
     """Whether a job yields at the thing of this number, counted from 0, that it only looks at."""
+    # At 0 as well: a job with nothing to do but looking has its first piece at once.
     return number % LOOKED_AT_IN_ONE == 0
 
 
 FRESH: Final = -1
-"""A piece that begins something else, for which others have waited no longer yet."""
+"""A piece that begins something new: the count of pieces starts again at 0."""
 
 
 def gathered(
@@ -44,6 +45,8 @@ def gathered(
     source, before = iter(items), 0
     while True:
         found.extend(islice(source, in_one))
+        # Fewer than asked for: the source is at its end. Exactly as many: one more look finds
+        # nothing, and returns.
         if len(found) < before + in_one:
             return found
         before = len(found)
@@ -61,7 +64,7 @@ COPIED_IN_ONE: Final = 1_000
 
 
 def drawn_off(items: Iterable[ItemT]) -> Generator[int, None, Iterator[ItemT]]:
-    """Return them as they are now, to be drained: what they come from may change from then on."""
+    """Copy items as they are now, to be drained: what they come from may change from then on."""
     return drained((yield from gathered(items, COPIED_IN_ONE)))
 
 
@@ -92,6 +95,7 @@ class Computation:
         self.steps = self._run(work)
 
     def _run(self, work: Generator[int, None, list[Effect]]) -> Steps:
+        # Set when the generator returns; `end_slice` hands it out.
         self._out = yield from work
 
     def begin_slice(self, now_ns: int) -> None:
@@ -120,6 +124,7 @@ class Slices:
 
         Read before each message: nearly always it is empty, and nothing waits.
         """
+        # Only keys with a job have an entry.
         self._waiting: dict[str, deque[Task]] = {}
         self._is_coming = False
         """`RunSlice` is on its way."""
@@ -130,6 +135,7 @@ class Slices:
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy in the middle of long work can be looked at, and does not go on."""
+        # Tasks are closures, which cannot be copied; how many wait can be shown.
         nobody = {
             order_key: deque([None] * len(tasks)) for order_key, tasks in self._waiting.items()
         }
@@ -137,6 +143,8 @@ class Slices:
 
     def do(self, order_key: str, task: Task, now_ns: int) -> list[Effect]:
         """Do it at once, as far as one slice goes, or when all before it with its key is done."""
+        # Behind those that wait already: one that overtook would break the order of its manager
+        # (R-126).
         if order_key in self.jobs:
             self._waiting[order_key].append(task)
             return []
@@ -145,6 +153,7 @@ class Slices:
 
     def begin(self, order_key: str, job: Job) -> list[Effect]:
         """Do the first slice of a job, with a key that has none under way."""
+        # Nearly every job ends here, and then nothing was ever registered.
         if self._is_done(job):
             return job.end_slice()
         self.jobs[order_key] = job
@@ -158,7 +167,9 @@ class Slices:
         # Behind the others, and busy all the time.
         del self.jobs[order_key]
         self.jobs[order_key] = job
+        # A task that waited is done here, or becomes the next job of its key.
         effects, job = self._slice_of(order_key, job, now_ns)
+        # Something waits behind it: the key stays, without a job, until its turn comes again.
         if job is not None or self._waiting[order_key]:
             self.jobs[order_key] = job
         else:
@@ -183,12 +194,14 @@ class Slices:
         """Do the pieces of one slice."""
         handled = 0
         for items in job.steps:
+            # More than the bound: pieces of several items may exceed it a little.
             handled = 0 if items == FRESH else handled + items
             if handled > self._max:
                 job.pause()
                 return False
         return True
 
+    # One at a time: with one for each job the mailbox would fill with them.
     def _continuation(self) -> list[Effect]:
         if self._is_coming or not self.jobs:
             return []

@@ -1,4 +1,4 @@
-"""Who exists, at which address, and what each is made with."""
+"""The topology: which machines exist, at which address, and what each is made with."""
 
 from collections.abc import Callable
 from typing import Any, Final, Literal, get_args
@@ -36,7 +36,7 @@ def check_topology(name: str, schedulers: object) -> None:
 
 
 class Topology:
-    """Builds machines; `fused` has no Scheduler, its Context plans by itself."""
+    """Builds machines; in `fused` there is no Scheduler, as Context plans by itself."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Topology:
         self.schedulers = schedulers
         self.settings = settings
         self.instance = instance
+        # By name: effects and recordings name a kind, not a class.
         self._kinds: dict[str, Callable[..., Machine]] = {
             "scheduler": self._scheduler,
             "event_publisher": self._event_publisher,
@@ -67,6 +68,7 @@ class Topology:
             "instance": self.instance,
             "settings": to_builtins(self.settings),
         }
+        # Only where there are policies: headers of older recordings have no such key.
         if self.policies.digests:
             described["policies"] = self.policies.digests
         return described

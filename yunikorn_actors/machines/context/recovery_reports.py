@@ -1,10 +1,10 @@
-"""What a resource manager reports after the core was restarted, compared with what is known.
+"""Reports of a resource manager after the core was restarted, compared with what is known.
 
-Whatever is awaited is known already, so a report of it adds nothing. What the core has asked back
-is asked back with its report: a request of before may never have arrived. An ask that comes again
-although it was placed shows that its placement was never announced, so that is sent now; one that
-is asked back has ended, so the ask waits again. This needs the node first: without its report
-nobody knows whether the placement arrived.
+Whatever is awaited is known already, so a report of it adds nothing. What the core had asked back
+is asked back again with its report, because the former request may never have arrived. An ask that
+comes again although it was placed shows that its placement was never announced: it is announced
+now. If that placement was asked back, it has ended, and the ask waits again. Both need the report
+of the node first: without it nobody knows whether the placement arrived.
 """
 
 from yunikorn_actors.machines.context.awaited import Awaited
@@ -35,13 +35,16 @@ def take_awaited(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> Allocatio
     spec = item.spec
     app = unit.state.applications.get(spec.application_id)
     ask = None if app is None else app.asks.get(spec.key)
+    # Without a node it is an ask that came again, and no report.
     if app is None or ask is None or not item.node_id:
         return None
+    # Rejected like any report with such amounts, and still awaited: what runs has a size.
     if has_negative(spec.resource) or is_zero(spec.resource):
         return None
     uuid = awaited.find((app.allocations[it] for it in ask.uuids), item.uuid, item.node_id)
     if not uuid:
         return None
+    # Off the list before anything else, or `ask_back` would wait for this very report.
     awaited.takes_allocation(uuid)
     allocation = app.allocations[uuid]
     if allocation.releasing is not None:
@@ -50,10 +53,10 @@ def take_awaited(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> Allocatio
 
 
 def end_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
-    """End placements of this ask that were asked back and are not there; False if there are none.
+    """End placements of an ask that were asked back and are not there; False if there are none.
 
-    That it is not reported confirms it: a manager confirms no release of what was never announced.
-    A repeat that ends so counts as placed, like any other that has ended.
+    The missing report confirms the release: a manager does not confirm what was never announced. A
+    repeat that ends so counts as placed, like any other that has ended.
     """
     awaited = unit.partition.awaited
     ended = False
@@ -65,13 +68,15 @@ def end_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
 
 
 def announce_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
-    """Tell placements of this ask that never arrived; False if there are none."""
+    """Announce placements of an ask that never arrived; return whether there were any."""
     awaited = unit.partition.awaited
     if awaited is None:
         return False
+    # Also those whose node is awaited still: their turn comes with its report (`take_wanted`).
     awaited.note_wanted(ask)
     unreported = awaited.unreported(app, ask)
     for allocation in unreported:
+        # Announced, it is known to both sides from here on.
         awaited.takes_allocation(allocation.uuid)
         unit.announce(
             AnnouncedAllocation(

@@ -1,11 +1,10 @@
-"""Releases: what a resource manager ends by its own wish, and what it gives back when asked to.
+"""Releases: what a resource manager ends by its own wish, and what it gives back when asked.
 
-RmProxy tells the two apart. Here both do the same: whether an allocation was asked back stands in
-the state, and RmProxy may have forgotten, or never known, what it holds.
-
-A release matches by UUID, else by key (the ask and all its allocations, whichever exist), else it
-means all allocations of the application. The type decides what is answered, never what is removed:
-a release for nothing, a second one, or one with a strange type does no harm (G14, G15).
+RmProxy sorts the two. Here both do the same: whether an allocation was asked back stands in the
+state, and RmProxy may have forgotten, or never known, what it holds. A release matches by UUID,
+else by key (the ask and all its allocations, whichever exist), else it means all allocations of the
+application. The type decides what is answered, never what is removed: a release for nothing, a
+second one, or one with a strange type does no harm (G14, G15).
 """
 
 from yunikorn_actors.machines.context.asks import remove_ask
@@ -22,6 +21,8 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.termination import BY_RM, TAKES_THE_ASK, TerminationType
 
 _T = TerminationType
+# An iterator of a constant: a generator for each of a burst of releases would cost more than the
+# release.
 _ONE_PIECE = (1,)
 ECHO = "allocation remove as per RM request"
 
@@ -29,9 +30,12 @@ ECHO = "allocation remove as per RM request"
 def release_asks(unit: UnitOfWork, item: AskReleaseItem) -> Steps:
     """Withdraw asks; an ask that was allocated meanwhile is released instead (R-129)."""
     for number, app in enumerate(_applications(unit.state, item.application_id)):
+        # Copied: what is removed leaves the dictionary.
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:
             if key in app.asks:
+                # By key a placed ask is meant as well; a wish for all asks of an application leaves
+                # what runs alone.
                 _release_ask(unit, app, key, allocated_too=bool(item.key))
                 yield 1
         if ends_piece(number):
@@ -39,6 +43,7 @@ def release_asks(unit: UnitOfWork, item: AskReleaseItem) -> Steps:
 
 
 def release_allocations(unit: UnitOfWork, item: Released) -> Steps:
+    # Foreign work has a key and no application (R-096).
     foreign = unit.state.foreign.get(item.key)
     if foreign is not None and not item.application_id:
         unit.record(
@@ -59,6 +64,7 @@ def release_allocations(unit: UnitOfWork, item: Released) -> Steps:
 def _release_one(unit: UnitOfWork, item: Released) -> None:
     state = unit.state
     id_ = item.application_id
+    # Some clients leave the application out: the UUID names one allocation in the partition (G09).
     app = state.applications.get(id_) if id_ else state.owner_of(item.uuid)
     allocation = None if app is None else app.allocations.get(item.uuid)
     # A release for nothing must not move the application on (G14).
@@ -74,6 +80,8 @@ def _release_several(unit: UnitOfWork, item: Released) -> Steps:
         for allocation in gone:
             _end(unit, app, allocation, item, len(gone))
             yield 1
+        # The confirmation of a timeout or a swap ends what it names and leaves waiting repeats; a
+        # wish takes the ask as well.
         ask = app.asks.get(item.key) if item.type in TAKES_THE_ASK else None
         if ask is not None and ask.is_open:
             remove_ask(unit, app, ask, item.type)
@@ -92,9 +100,11 @@ def _end(
     # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
     ended = _T.STOPPED_BY_RM if type_ in BY_RM else type_
     end_allocation(unit, app, allocation, ended, asked)
+    # Only a wish is echoed; a confirmation ends what the core announced itself (R-009, R-010).
     if type_ in BY_RM:
         announce_end(unit, allocation, ECHO)
     elif asked is not None and not _is_known_of(item, count):
+        # RmProxy keeps what is asked back until it is answered; for this one no answer will come.
         unit.announce(GivenBackUnasked(app.id, allocation.uuid))
 
 
@@ -131,6 +141,8 @@ def _release_ask(unit: UnitOfWork, app: Application, key: str, *, allocated_too:
         remove_ask(unit, app, ask, _T.STOPPED_BY_RM)
         work_gone(unit, app)
     elif allocated_too and ask.spec.max_allocations == 1:
+        # The release overtook the placement (R-129): for the resource manager the ask waits still,
+        # so its allocation is what it means.
         for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
             end_allocation(unit, app, allocation, _T.STOPPED_BY_RM, allocation.releasing)

@@ -1,11 +1,11 @@
 """Reservations: made by proposal, dropped by every event that ends their reason.
 
-A node is kept for one ask, for several that can run nowhere else, or for several to which room on
-its way there was promised; an ask that can run nowhere else displaces those that could. What is
-dropped is dropped in the handler of what ended it, so no reservation outlives its ask, its node or
-its application, and no earmark the room that it is about (G18). An ask that has a node kept takes a
-place among the running applications (G20), so a reservation is held to the same gates as an
-allocation.
+A node is kept for one ask that waits, for several that can run nowhere else, or for several to
+which room on its way there was promised. An ask that can run nowhere else displaces those that
+could. What is dropped is dropped in the handler of what ended it, so no reservation outlives its
+ask, its node or its application, and no earmark the room that it is about (G18). An ask that has a
+node kept takes a place among the running applications (G20), so a reservation has to pass the same
+gates as an allocation.
 """
 
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork, report_state
@@ -58,6 +58,7 @@ def check_reserve(
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or not _is_wanted(ask, proposal):
         return Refusal.ASK_GONE
+    # The gates of an allocation, all but the room on the node (R-075, R-076).
     refusal = (
         check_application(state, app, ask)
         or check_quotas(state, app, ask.spec)
@@ -68,20 +69,24 @@ def check_reserve(
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
+    # The empty node has to be large enough: a node does not grow by waiting.
     if not ask.spec.may_run_on(node.id) or not could_hold(node, ask.spec):
         return Refusal.NODE_FULL
     # Neither the delay nor the bound: it can run nowhere else, so nothing is lost by keeping it.
     if ask.spec.required_node:
         return check_open(node, ask.spec)
+    # Too young: it may be placed on another node before it needs this one. With a gate on its leaf
+    # nobody knows when it may start.
     if ask.created_ns + delay_ns >= now_ns or is_gated(state, app, ask):
         return Refusal.RESERVATION_LIMIT
+    # Only so many nodes, or the cluster freezes (R-073).
     kept = kept_count(state.nodes.values())
     is_too_many = kept >= reservations_max(state)
     return check_open(node, ask.spec) or (Refusal.RESERVATION_LIMIT if is_too_many else None)
 
 
 def _is_wanted(ask: Ask, proposal: Reserve) -> bool:
-    """One node for each repeat that waits, and none twice."""
+    """Whether a repeat waits without a node, and this node is not kept for the ask yet."""
     if ask.sequence != proposal.sequence or proposal.node_id in ask.reserved:
         return False
     return len(ask.reserved) < ask.remaining
@@ -115,6 +120,7 @@ def reserve(unit: UnitOfWork, proposal: Reserve) -> Refusal | None:
 
 def keep_for(unit: UnitOfWork, app: Application, ask: Ask, node: Node) -> None:
     """Promise coming room to an ask, beside other promises; reservations that wait give way."""
+    # Copied: dropping takes entries out.
     for item in tuple(node.reservations.values()):
         if item.is_ordinary:
             waiting = unit.state.applications[item.application_id]
@@ -151,6 +157,7 @@ def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> 
     if proposal.node_id not in ask.reserved:
         return Refusal.RESERVATION_GONE
     kept = kept_for(state, ask, proposal.node_id)
+    # Younger than its wait, or of use by now: what the planner saw has changed.
     if now_ns < kept.made_ns + WAIT_NS or check_use(state, app, ask, kept) is None:
         return Refusal.RESERVATION_GONE
     return None
@@ -163,6 +170,7 @@ def unreserve(unit: UnitOfWork, proposal: Unreserve) -> Refusal | None:
         return refusal
     app = state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
+    # Read before the drop, by which the reason goes.
     useless = check_use(state, app, ask, kept_for(state, ask, proposal.node_id))
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
@@ -183,6 +191,8 @@ def drop_of_node(
 ) -> None:
     """Drop those of asks that could run elsewhere; or only those for which no victims go."""
     for item in tuple(node.reservations.values()):
+        # Asks that require the node keep their reservations. Earmarks go with the ordinary ones,
+        # unless promises are spared.
         if item.is_ordinary or not (item.required or spares_promises):
             drop_all(unit, item, reason)
 
@@ -197,11 +207,13 @@ def drop_of_size(unit: UnitOfWork, node: Node, capacity: Resource) -> None:
 
 def drop_overpromised(unit: UnitOfWork, node: Node) -> None:
     """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
+    # From the end: those that were promised first keep their room.
     while node.reservations and is_overpromised(node):
         item = tuple(node.reservations.values())[-1]
         app = unit.state.applications[item.application_id]
         _drop(unit, app.asks[item.key], node.id, "its room was taken")
     # Of asks that require the node only one that has something to lose; it makes another at once.
+    # A loop, as each drop frees what may be enough for the rest.
     while is_overdrawn(node) or is_short_of_victims(unit.state, node):
         application_id, key = claimants(node)[-1]
         ask = unit.state.applications[application_id].asks[key]
@@ -210,9 +222,12 @@ def drop_overpromised(unit: UnitOfWork, node: Node) -> None:
 
 def drop_barred(unit: UnitOfWork) -> Steps:
     """The leaf may have begun to hold gangs, or has a gate: its asks cannot use a node then."""
+    # Nearly always there is no reservation anywhere, and a reload is long enough.
     if unit.state.reservation_count:
         for app in tuple(unit.state.applications.values()):
             keeps_none = has_gate(unit.state, app.queue)
+            # The gate of a policy may have come with the configuration: an ask that it holds back
+            # cannot use a node.
             for ask in app.asks.values() if keeps_none else ():
                 if ask.reserved and is_gated(unit.state, app, ask):
                     drop_of_ask(unit, ask, "its leaf has a gate")
@@ -232,6 +247,7 @@ def drop_barred_of(unit: UnitOfWork, app: Application) -> None:
 
 
 def drop_of_ask(unit: UnitOfWork, ask: Ask, reason: str) -> None:
+    # `reserved` is a tuple: dropping replaces it and does not change the one that is walked here.
     for node_id in ask.reserved:
         _drop(unit, ask, node_id, reason)
 
@@ -247,6 +263,7 @@ def drop_outdated(unit: UnitOfWork, ask: Ask, spec: AskSpec) -> None:
         fits = could_hold(unit.state.nodes[node_id], spec)
         if kept.is_ordinary or not fits or _grounds(ask.spec) != _grounds(spec):
             _drop(unit, ask, node_id, "the ask was sent again")
+    # Repeats that are no longer wanted need no node; the oldest reservations stay.
     for node_id in ask.reserved[spec.max_allocations - ask.taken - ask.parked :]:
         _drop(unit, ask, node_id, "the ask was sent again with fewer repeats")
 
@@ -259,6 +276,7 @@ def _grounds(spec: AskSpec) -> tuple[str, bool, str, bool]:
 def drop_outgrown(unit: UnitOfWork, ask: Ask) -> None:
     """An ask that has become larger gives its own earmarks up where the room does not suffice."""
     for node_id in ask.reserved:
+        # Larger in the new size only: the fact has resized all of them.
         if is_overpromised(unit.state.nodes[node_id]):
             _drop(unit, ask, node_id, "the ask was sent again and the room does not suffice")
 
@@ -273,6 +291,7 @@ def drop_used_reservation(unit: UnitOfWork, ask: Ask, node_id: str) -> None:
 
 def drop_all(unit: UnitOfWork, item: Reservation, reason: str) -> None:
     app = unit.state.applications[item.application_id]
+    # One fact a repeat: each of them counts by itself in state and planner.
     for _ in range(item.repeats):
         _drop(unit, app.asks[item.key], item.node_id, reason)
 

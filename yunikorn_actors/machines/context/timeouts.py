@@ -1,10 +1,10 @@
-"""What happens when an application's time is up.
+"""Timeouts: what happens when the time of an application, an ask or a gang is over.
 
-A firing is taken only if it is that of the timer which is armed now. The limit of an application
-runs from its first run, the limit of an ask from each of its allocations, that of a gang from its
-first placeholder, that of its commitment while it has none. What the core takes back stays charged
-until the resource manager confirms. A swap in flight survives them all but the end of its
-application (R-025, H-29).
+A firing is taken only if its timer is the one armed now. The limit of an application runs from its
+first run, that of an ask from each of its allocations, that of a gang from its first placeholder,
+that of a commitment while its gang has no placeholder. What the core takes back stays charged until
+the resource manager confirms. A swap in flight survives all of these but the end of its application
+(R-025, H-29).
 """
 
 from yunikorn_actors.machines.context import lifecycle
@@ -38,6 +38,7 @@ _T = TerminationType
 
 
 def on_timer(unit: UnitOfWork, message: ApplicationTimerDue) -> Steps:
+    # A stale firing does nothing (R-027, R-051).
     app = current_timer(unit.state, message)
     if app is not None:
         # Forgotten first: what follows may arm a timer of the same kind anew.
@@ -62,10 +63,12 @@ def expire(unit: UnitOfWork, app: Application, kind: str) -> Steps:
 
 def _expire_state(unit: UnitOfWork, app: Application) -> Steps:
     """Completed waits for the confirmations of unused placeholders."""
+    # Long enough in Starting: the next application of a stateaware leaf may start.
     if app.state is ApplicationState.STARTING:
         advance(unit, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
         yield from give_back_placeholders(unit, app, LEFT_OVER)
+        # Completed now, or when the last of them is confirmed.
         work_gone(unit, app)
 
 
@@ -73,13 +76,17 @@ def _expire_gang(unit: UnitOfWork, app: Application) -> Steps:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
     for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
+        # A hard gang that never ran takes its real asks with it; otherwise only its placeholders
+        # go.
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(unit, app, ask, _T.TIMEOUT, why)
             yield 1
         elif ends_piece(number):
             yield 1
+    # After the asks, so that no placeholder is placed while the others go (R-007, R-023).
     yield from give_back_placeholders(unit, app, PLACEHOLDER_EXPIRED)
+    # A gang that runs already has members at work: only the rest of its placeholders goes.
     if app.state is ApplicationState.ACCEPTED:
         if fails:
             fail(unit, app, GANG_EXPIRED)
@@ -100,6 +107,7 @@ def _expire_application(unit: UnitOfWork, app: Application) -> Steps:
             yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in (yield from drawn_off(app.allocations.values())):
+        # Announced one by one, and confirmed one by one: until the last it is Failing (R-024).
         request_release(unit, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
         yield 1
     fail(unit, app, APPLICATION_EXPIRED)
@@ -108,5 +116,7 @@ def _expire_application(unit: UnitOfWork, app: Application) -> Steps:
 
 def _expire_allocation(unit: UnitOfWork, app: Application, uuid: str) -> None:
     allocation = app.allocations.get(uuid)
+    # Gone where a restarted core finishes this (`_rest_of`): in any other case its timer ended with
+    # it.
     if allocation is not None:
         request_release(unit, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)

@@ -1,14 +1,14 @@
 """The work of one handler of Context: in each partition that it comes to, a unit of work.
 
-Whatever a handler decides is written down here first: facts, which take effect at once, and what
-goes to the resource manager. When the handler ends, `Work.effects` turns it into messages. So a
-handler may work item by item, and the resource manager still gets at most one message of each kind.
+Whatever a handler decides is written down here first: facts, which take effect at once, and answers
+to the resource manager. When the handler ends, `Work.effects` turns it into messages. So a handler
+may work item by item, and the resource manager still gets at most one message of each kind.
 
 Long work is one `Work` over several slices. Facts go out with the slice in which they were
-recorded. The resource manager hears everything at the end, in parts that `RmProxy` puts together,
-so that it gets the same responses however many slices the work has taken. At the first pause each
-partition that the work has touched gets a mark in its state (`LongWorkStarted`): nothing is decided
-for it, and a core that starts again goes on with what the mark names.
+recorded. The resource manager hears everything at the end, in parts that `RmProxy` joins, so it
+gets the same responses however many slices the work has taken. At the first pause each partition
+that the work has touched gets a mark in its state (`LongWorkStarted`): nothing is decided for it,
+and a core that starts again goes on with what the mark names.
 
 Messages of several kinds go out in the one order that the interface promises: verdicts on what the
 resource manager brought, then rejected, released, new, then the states of applications.
@@ -74,6 +74,7 @@ Answer = (
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
 
+# An allocation and a run of them are answers of one kind: their order is that of the commits.
 _SHARED: dict[type, type] = {
     rm.AnnouncedRun: rm.AnnouncedAllocation,
     rm.AskedBack: rm.AnnouncedRelease,
@@ -126,10 +127,12 @@ class Answers:
 
     def end_request(self) -> None:
         """What is added from now on answers another request."""
+        # Nothing was answered: an empty request must not begin a batch.
         answers = self.by_kind
         if not answers:
             return
         self.by_kind = defaultdict(list)
+        # The least and the greatest rank of this request, against the last of the batch before it.
         ranks = [_RANKS[kind] for kind in answers]
         # What is sent behind all before it turns nothing round, whatever it is about: so it is in
         # a burst of one kind.
@@ -138,6 +141,7 @@ class Answers:
             self._last_rank = 0
             self._answered.clear()
             self._uncounted.clear()
+        # Within a kind requests follow each other as they came.
         batch = self._batches[-1]
         for kind, found in answers.items():
             batch[kind].extend(found)
@@ -147,6 +151,7 @@ class Answers:
     def _turns_round(self, answers: _Batch) -> bool:
         """Whether something of it would be sent before an earlier answer about the same."""
         answered = self._answered
+        # Filled in only when an order is in question: a burst of one kind never looks at subjects.
         for earlier in self._uncounted:
             for kind, found in earlier.items():
                 for subject in _subjects(found):
@@ -162,6 +167,7 @@ class Answers:
         return tuple(self.by_kind.get(kind, ()))
 
     def messages(self, rm_id: str) -> list[Message]:
+        # One request alone: no batches, and nothing is copied.
         if not self._batches:
             return _messages(rm_id, self.by_kind) if self.by_kind else []
         self.end_request()
@@ -222,7 +228,7 @@ def _application_update(rm_id: str, verdicts: list[ApplicationVerdict]) -> rm.RM
 
 
 def _subjects(answers: list[Any]) -> Iterator[str]:
-    """Name what each is about; an allocation is announced in the order of its application."""
+    """Name the application, or the node, that each answer is about: these keep their order."""
     for answer in answers:
         match answer:
             case rm.AnnouncedRun(specs=specs):
@@ -239,6 +245,7 @@ def _announced(
     rm_id: str, new: list[rm.AnnouncedAllocation | rm.AnnouncedRun]
 ) -> rm.RMNewAllocations:
     """All of them in one order: as soon as there is a run, those by themselves are runs too."""
+    # A response has one list of allocations, whose order is that of the commits.
     if rm.AnnouncedRun not in map(type, new):
         alone = cast("list[rm.AnnouncedAllocation]", new)
         return rm.RMNewAllocations(rm_id=rm_id, allocations=tuple(alone))
@@ -278,12 +285,14 @@ def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # 
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     lists = {name: items for name, items in fields.items() if isinstance(items, tuple)}
     size = sum(map(len, lists.values()))
+    # Small enough, or of no callback: RmProxy forgets UUIDs and does not wait for a whole.
     if size <= items_max or isinstance(message, rm.RMGivenBackUnasked):
         yield message, size
         return
     left = size
     for name, items in lists.items():
         for start in range(0, len(items), items_max):
+            # The last part ends the whole, so all others are announced by a mark before them.
             part = items[start : start + items_max]
             left -= len(part)
             if left:
@@ -345,6 +354,8 @@ class Work:
 
     def resume(self, now_ns: int, subscribers: tuple[str, ...]) -> None:
         """Go on after other messages were handled: some of them may have recorded facts."""
+        # Other handlers have recorded facts of these partitions in between: the next batch begins
+        # behind them.
         self.now_ns, self._subscribers = now_ns, subscribers
         for unit in self.units.values():
             unit.now_ns, unit.first_revision = now_ns, unit.state.revision + 1
@@ -355,12 +366,14 @@ class Work:
         self.wanted.clear()
         for unit in self.units.values():
             unit.facts.clear()
+            # Emptied, so that no later slice sends them again.
             unit.first_revision = unit.state.revision + 1
         return effects
 
     def take_answers(self, items_max: int) -> Iterator[tuple[Message, int]]:
         """Take out the messages to the resource manager, in parts, each with the size of it."""
         answers, self.answers = self.answers.messages(self.rm_id), Answers()
+        # Units announce into the new answers from here on.
         for unit in self.units.values():
             unit.announce = self.answers.add
         for message in answers:
@@ -383,6 +396,8 @@ class Work:
         for unit in self.units.values():
             partition, facts = unit.partition, unit.facts
             if not facts:
+                # A unit that only answered has no facts: an empty batch would be a message for
+                # nothing.
                 continue
             # One batch for all subscribers: they get each fact once, and in the same order.
             message = FactsAppended(
@@ -392,6 +407,7 @@ class Work:
                 first_revision=unit.first_revision,
                 facts=tuple(facts),
             )
+            # Schedulers first; a partition of the fused topology has none.
             for subscriber in (*partition.schedulers.values(), *self._subscribers):
                 effects.append(Send(to=subscriber, message=message))  # noqa: PERF401 - two, mostly
 
@@ -417,6 +433,8 @@ class UnitOfWork:
         self.settings = work.settings
         self.facts: list[Fact] = []
         self.first_revision = self.state.revision + 1
+        # Bound methods and no reference to the work: a cycle would leave all of it to the garbage
+        # collector.
         self.announce = work.answers.add
         """Send this to the resource manager when the handler ends."""
         self.want = work.wanted.append
@@ -424,6 +442,8 @@ class UnitOfWork:
 
     def record(self, fact: Fact) -> None:
         """State a fact: it is true from here on."""
+        # Applied before anything else is decided in this handler: each item sees what those before
+        # it did.
         apply(self.state, fact)
         # Fused, the planner sees each fact at once, as the next proposal is decided on it.
         planner = self.partition.planner
@@ -464,6 +484,7 @@ class ContextJob:
         """What follows from this slice."""
         self.was_paused = False
         self._subscribers = subscribers
+        # Before the first `now_doing`: items of a request, which are whole one by one.
         self._doing: tuple[str, LongWork] = "", _REQUEST
         self.steps = steps(self)
 
@@ -485,12 +506,15 @@ class ContextJob:
         self.was_paused = True
         name, doing = self._doing
         for unit in self.work.units.values():
+            # The mark says what is half done, in the partition where it is; elsewhere a request is
+            # under way.
             before, mark = unit.state.long_work, _REQUEST
             if unit.partition.name == name:
                 mark = doing
             elif before is not None and before.kind is LongWorkKind.RELOAD:
                 # A reload ends in all partitions at once: one that is to go may be half done.
                 mark = before
+            # Only on change: a job of a hundred slices marks once.
             if before != mark:
                 unit.record(f.LongWorkStarted(work=mark, at_ns=unit.now_ns))
         self.out.extend(self.work.facts_so_far())
@@ -514,6 +538,7 @@ class AllEnded:
 
 
 def report_state(unit: UnitOfWork, ask: Ask, state: WaitingState, reason: str = "") -> None:
+    # On change only, and only for a manager that has the callback for it.
     if unit.partition.hears_states and ask.reported is not state:
         spec = ask.spec
         unit.announce(

@@ -1,4 +1,4 @@
-"""What the facts about applications tell.
+"""Event records of applications: their coming and going, states, run limits and groups.
 
 That an application counts in a group is an event of the group.
 """
@@ -72,6 +72,7 @@ def _queue_app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> E
 
 def of_state_change(fact: f.ApplicationStateChanged) -> tuple[Builder, ...]:
     """One that asks again while it completes is back in the count that it had left."""
+    # It has left its queue with its last state; Expired comes long after and is a state alone.
     if fact.state in FINISHED and fact.state is not ApplicationState.EXPIRED:
         return (_app_state, _app_gone, _queue_app_gone)
     if not fact.group:
@@ -110,6 +111,7 @@ _CANNOT_RUN: dict[GateKind, tuple[Builder, ...]] = {
 
 
 def of_run_limit(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
+    # The old reason ends before the new one begins.
     return (*_RUNNABLE[fact.old_crowd], *_CANNOT_RUN[fact.crowd])
 
 

@@ -1,4 +1,4 @@
-"""What the facts about asks and their allocations tell: coming, waiting, placed, gone.
+"""Event records of asks and their allocations: coming, waiting, placed, gone.
 
 An allocation is an event of its application, its ask, its node, its queue, and of its user in every
 queue of the path; all of it follows from the one fact.
@@ -58,6 +58,7 @@ def ask_removed(fact: f.AskRemoved) -> EventRecord:
 
 
 def of_report(fact: f.AskReported) -> tuple[Builder, ...]:
+    # The shortage has records of its own.
     return () if fact.of_shortage else (_ask_reported,)
 
 
@@ -145,6 +146,7 @@ def _changed(change: ChangeType, fact: Any) -> Resource:  # noqa: ANN401
     if type(fact) is not f.AllocationResized:
         return _amount_of(fact)
     before, after = fact.old_resource, fact.resource
+    # Removing is the same with the sizes changed over.
     if change is _REMOVE:
         before, after = after, before
     grown = {kind: quantity - before.get(kind, 0) for kind, quantity in after.items()}
@@ -227,6 +229,7 @@ def _usage(
     fact: Any,  # noqa: ANN401
 ) -> EventRecord:
     """Tell the usage of a user or a group in one queue of the path; level 0 is the root."""
+    # Worked out from the path alone: the publisher has no queues.
     path = ".".join(fact.queue.split(".")[: level + 1])
     return event_record(
         _USER,
@@ -239,6 +242,7 @@ def _usage(
     )
 
 
+# Deeper queues get no more user records than this.
 DEPTH_MAX = 64
 _USER_LEVELS, _GROUP_LEVELS = (
     {
@@ -254,6 +258,7 @@ _ENDED = (*_RELEASED, _ask_ended)
 _ByDepth = list[tuple[Builder, ...]]
 
 
+# Prepared for every depth, so that no builder is made for an allocation.
 def _by_depth(first: tuple[Builder, ...], change: ChangeType) -> _ByDepth:
     """Prepare the builders for every depth of a queue, leaf level last."""
     levels = _USER_LEVELS[change]
@@ -284,6 +289,7 @@ _of_recovery = partial(_with_group, _RECOVERED_BY_DEPTH, _ADD)
 
 def count_of_run(fact: f.AllocationsCommitted) -> int:
     """Count what the parts have: as many as the depth of the queue says, for each application."""
+    # Each part has the records of an allocation at its depth, which is that of its application.
     counts = [len(_of_commitment(charged)) for charged in fact.charged]
     return sum([counts[member] for member in fact.members])
 

@@ -1,6 +1,6 @@
-"""What the facts about releases and swaps tell: who went, who came, who is waited for.
+"""Event records of releases and swaps: who went, who came, who is waited for.
 
-A swap that stays on its node is no event of that node: nothing about it has changed but a name.
+A swap that stays on its node is no event of that node: only the name of what runs there changed.
 """
 
 from functools import cache, partial
@@ -125,6 +125,7 @@ def of_swap(fact: f.SwapCompleted) -> tuple[Builder, ...]:
 
 
 @cache
+# A few dozen combinations: cached for ever.
 def _prepared(depth: int, crosses: bool, grouped: bool) -> tuple[Builder, ...]:
     """Swaps of one kind share their builders: what differs is in the fact."""
     went, came = (_charges(change, depth, crosses, grouped) for change in (_REMOVE, _ADD))

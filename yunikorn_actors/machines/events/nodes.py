@@ -37,6 +37,7 @@ def _node_ready(fact: f.NodeScheduleChanged) -> EventRecord:
 
 
 def of_schedule_change(fact: f.NodeScheduleChanged) -> tuple[Builder, ...]:
+    # Readiness first, because schedulability follows from it.
     if fact.ready is not fact.was_ready:
         return (_node_ready, node_schedulable)
     return (node_schedulable,)

@@ -1,4 +1,4 @@
-"""What the facts about preemption tell of victims, of asks without any, and of queues."""
+"""Event records of preemption: of victims, of asks without any, and of queues."""
 
 from yunikorn_actors.machines.events.record import Builder, Chosen, Fixed, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType

@@ -1,11 +1,11 @@
 """EventPublisher: facts become event records, kept in a ring and pushed to the resource manager.
 
-The ring numbers records from 0 on and for ever, and holds the newest ones. What waits for a push is
-bounded too: beyond the bound records are counted and not pushed. Nobody ever waits for a reader.
+The ring numbers records from 0 for ever, and holds the newest. What waits for a push is bounded
+too: records beyond the bound are counted and not pushed. No machine ever waits for a reader.
 
 A record is built only when it is read. A fact is turned into builders, one for each record, and the
-ring keeps the fact. How many records there are is known at once, so they can be numbered; what they
-say is worked out from the fact alone.
+ring keeps the fact. How many records there are is known at once, so they can be numbered; their
+content is worked out from the fact alone.
 """
 
 from bisect import bisect_right
@@ -49,6 +49,7 @@ from yunikorn_actors.si import EventRecord
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import Fact, parts_of, revisions_of
 
+# Facts between two trims: a trim moves two lists, so it is done in bulk.
 COMPACTION = 10_000
 EVENT_BYTES_MAX = 8 * 2**20
 """So much of the event records outlives a restart or goes to a follower, the newest of them."""
@@ -77,6 +78,7 @@ class Ring:
 
     @property
     def lowest_id(self) -> int:
+        # By numbers: nothing is moved when a record is overwritten (R-142).
         return max(self._floor, self.next_id - self.capacity)
 
     @property
@@ -87,6 +89,7 @@ class Ring:
     def take(self, facts: Iterable[Fact]) -> int:
         """Keep the facts that have records, and return how many records these are."""
         next_id, kept, first_ids = self.next_id, self._facts, self._first_ids
+        # A look in a table for nearly all kinds; only some facts have to be asked.
         for fact in facts:
             count = COUNTS.get(type(fact))
             if count is None:
@@ -95,6 +98,7 @@ class Ring:
                 kept.append(fact)
                 first_ids.append(next_id)
                 next_id += count
+        # Records are numbered by facts and counts: nothing is built here.
         taken, self.next_id = next_id - self.next_id, next_id
         if next_id >= self._trim_at:
             self._trim()
@@ -102,6 +106,7 @@ class Ring:
 
     def resize(self, capacity: int) -> None:
         """Keep the newest; numbers stay."""
+        # Overwritten stays overwritten, even if the ring grows again.
         self._floor = self.lowest_id
         self.capacity = capacity
         self._trim()
@@ -109,12 +114,15 @@ class Ring:
     def _trim(self) -> None:
         """Forget what has been overwritten."""
         self._trim_at = self.next_id + COMPACTION
+        # The fact that holds the lowest record is kept whole: some of its records are readable.
         overwritten = max(0, bisect_right(self._first_ids, self.lowest_id) - 1)
         del self._facts[:overwritten], self._first_ids[:overwritten]
 
     def newest(self, bytes_max: int) -> tuple[Fact, ...]:
         """Return the facts of the last records, no more than fit in so many bytes."""
         size, kept = 0, len(self._facts)
+        # Encoded to be measured: this happens at a restart or when a follower comes, never for an
+        # event.
         while kept and (size := size + len(encode(self._facts[kept - 1]))) <= bytes_max:
             kept -= 1
         return tuple(self._facts[kept:])
@@ -123,6 +131,7 @@ class Ring:
         """Return consecutive records from `first_id` on; none where that one is not stored."""
         if not self.lowest_id <= first_id < self.next_id:
             return []
+        # The last fact whose first record is not behind the one asked for.
         place = bisect_right(self._first_ids, first_id) - 1
         skipped = first_id - self._first_ids[place]
         return _built(islice(self._facts, place, None), skipped, skipped + count)
@@ -149,6 +158,7 @@ class Unpushed:
 
     def add(self, facts: Iterable[Fact], count: int) -> None:
         """Take the records of some facts; of the last that are taken some may have no room."""
+        # A fact more than has room does no harm: `records` cuts at the bound.
         if self._counted < self.capacity:
             self._facts.extend(facts)
         self._counted += count
@@ -184,6 +194,8 @@ class EventPublisher:
         self._settings = settings
         self.life = life
         self.ring = Ring(settings.event_ring_capacity, next_id)
+        # By life of a partition: a gap means that the publisher has missed facts, and its numbers
+        # would lie.
         self._revisions: dict[tuple[str, int], int] = {}
         self.unpushed: dict[str, Unpushed] = {}
         self.wishes: dict[str, ExtraConfig] = {}
@@ -227,6 +239,8 @@ class EventPublisher:
             # A reader may have heard more by then.
             life = (known.partition, known.epoch)
             self._revisions[life] = max(known.revision, self._revisions.get(life, 0))
+        # Still empty, so the numbers of the other begin here; with several only the first can
+        # decide.
         if not self.ring.next_id:
             count = sum(count_of(fact) for fact in message.facts)
             self.ring = Ring(self.ring.capacity, message.next_id - count)
@@ -246,6 +260,7 @@ class EventPublisher:
         return EventsRestored(next_id=self.ring.next_id, facts=facts, known=known)
 
     def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
+        # Each life of a partition begins at 1.
         life = (message.partition, message.epoch)
         if message.first_revision != self._revisions.get(life, 0) + 1:
             raise InvariantViolation(
@@ -259,6 +274,7 @@ class EventPublisher:
         return self._publish(message.rm_id, message.refused, now_ns)
 
     def _publish(self, rm_id: str, facts: tuple[Fact, ...], now_ns: int) -> list[Effect]:
+        # A manager that has left may still have facts on their way.
         wishes = self.wishes.get(rm_id, DEFAULTS)
         if not wishes.events_tracked:
             return []
@@ -272,6 +288,7 @@ class EventPublisher:
             capacity = wishes.event_push_capacity or self._settings.event_push_capacity
             unpushed = self.unpushed[rm_id] = Unpushed(capacity)
         unpushed.add(facts, count)
+        # The timer runs and nobody reads along: nothing else to do.
         if self._push_is_coming and not self._hearers:
             return []
         return [*self._stream(facts), *self._next_push(now_ns)]
@@ -282,11 +299,13 @@ class EventPublisher:
         """Records are built here for those who read along; without any nothing is built."""
         if not self._hearers:
             return []
+        # Built once for all streams.
         records = tuple(builder(fact) for builder, fact in _recipes(facts))
         return self._call(tuple(self._hearers), records)
 
     def _call(self, hearers: tuple[str, ...], records: tuple[EventRecord, ...]) -> list[Effect]:
         call = CallSendEvent(events=records)
+        # A batch of facts without records calls nobody.
         return [CallRm(callback=hearer, call=call) for hearer in hearers if records]
 
     def _on_event_stream_requested(self, message: EventStreamRequested, _: int) -> list[Effect]:
@@ -301,6 +320,7 @@ class EventPublisher:
         # From here on it gets what is new; the history below ends where that begins.
         self._hearers[message.hearer] = None
         ring = self.ring
+        # No more than the ring has, and none of what came after this message.
         first = max(ring.lowest_id, ring.next_id - max(0, message.history))
         history = tuple(ring.read(first, ring.capacity))
         return [
@@ -318,11 +338,13 @@ class EventPublisher:
         """One ring serves all resource managers, so it has the largest size that any wishes."""
         if message.extra is None:
             self.wishes.pop(message.rm_id, None)
+            # Unread records of a manager that has gone are dropped with it.
             self.unpushed.pop(message.rm_id, None)
         else:
             self.wishes[message.rm_id] = message.extra
         default = self._settings.event_ring_capacity
         capacity = max(
+            # 0 where a manager names none.
             (wishes.event_ring_capacity or default for wishes in self.wishes.values()),
             default=default,
         )
@@ -333,6 +355,7 @@ class EventPublisher:
     # -- pushes
 
     def _next_push(self, now_ns: int) -> list[Effect]:
+        # One push for all managers, so one timer.
         if self._push_is_coming or not any(waits.count for waits in self.unpushed.values()):
             return []
         self._push_is_coming = True
@@ -344,6 +367,8 @@ class EventPublisher:
         if message.life != self.life:
             return []
         self._push_is_coming = False
+        # Taken out at once: what comes from here on waits for the next push, under the bound that
+        # holds then.
         unpushed, self.unpushed = self.unpushed, {}
         self.overflow += sum(waits.overflow for waits in unpushed.values())
         return [
@@ -359,6 +384,7 @@ class EventPublisher:
     def _on_events_requested(self, message: EventsRequested, _: int) -> list[Effect]:
         ring = self.ring
         found = EventsFound(
+            # A client may ask for more than the ring holds.
             records=tuple(ring.read(message.first_id, min(message.count, ring.capacity))),
             lowest_id=ring.lowest_id,
             highest_id=ring.highest_id,
@@ -397,6 +423,7 @@ def count_of(fact: f.Fact) -> int:
     count = COUNTS.get(kind)
     if count is not None:
         return count
+    # Runs: counted and never built as a whole.
     count_of = _RUNS.get(kind)
     return len(_CHOSEN[kind](fact)) if count_of is None else count_of(fact)
 

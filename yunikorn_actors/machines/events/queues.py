@@ -1,4 +1,4 @@
-"""What the facts about queues tell, and about the limits that are configured there."""
+"""Event records of queues, of the partition they are in, and of the limits configured there."""
 
 from functools import partial
 
@@ -104,7 +104,7 @@ def _limit(
 
 
 def _limit_changes(old: QueueSpec | None, new: QueueSpec) -> tuple[Builder, ...]:
-    """One record for each user and group whose limit is new, another, or gone."""
+    """Return a record for each user and group whose limit is new, changed or gone."""
     builders: list[Builder] = []
     for detail, names in ((_D.UG_USER_LIMIT, _users), (_D.UG_GROUP_LIMIT, _groups)):
         before = names(old.limits) if old is not None else {}
@@ -132,6 +132,8 @@ def of_queue_added(fact: f.QueueAdded) -> tuple[Builder, ...]:
 def of_queue_change(fact: f.QueueReconfigured) -> tuple[Builder, ...]:
     old, new = fact.old_spec, fact.spec
     changed = (
+        # A dynamic queue that changes its spec does so by tags or by a template, and not by
+        # configuration.
         (new.managed, _queue_config),
         (old.max != new.max, _queue_max),
         (old.guaranteed != new.guaranteed, _queue_guaranteed),

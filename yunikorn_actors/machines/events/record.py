@@ -70,6 +70,7 @@ def of_request(
 
 def _cut(message: str) -> str:
     """A character of which not all bytes have room goes whole."""
+    # In bytes, as the interface bounds them; a character that is cut in half is dropped.
     written = message.encode(errors="replace")
     if len(written) <= MESSAGE_MAX:
         return message

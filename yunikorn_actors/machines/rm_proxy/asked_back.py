@@ -1,10 +1,10 @@
 """What the core has asked a resource manager to give back: by this a confirmation is recognised.
 
 A confirmation comes as any release does. Its termination type is no sure sign: some resource
-managers confirm with `STOPPED_BY_RM`, whatever was asked. So RmProxy, through which both the
-request and the answer go, keeps what was asked until it is answered. The type decides only where
-nothing is kept: a type that only a request of the core has confirms one, for the second time, by
-mistake, or from before the resource manager registered anew.
+managers confirm with `STOPPED_BY_RM`, whatever was asked. RmProxy sees both the request and the
+answer, so it keeps what was asked until it is answered (ADR 36). The type decides only where
+nothing is kept: a type that only a request of the core has is a confirmation, for the second time,
+by mistake, or from before the resource manager registered anew.
 
 What is kept ends with the allocation: each end of one is either a release that comes in or an
 announcement that goes out.
@@ -23,6 +23,7 @@ class RequestedBack:
     """What one registration of a resource manager was asked for and has not given back."""
 
     def __init__(self) -> None:
+        # Three levels: a release may name an application, a key in it, or one UUID.
         self._of: dict[_Holder, dict[str, dict[str, TerminationType]]] = {}
         """By application, key and UUID."""
         self._owners: dict[str, tuple[_Holder, str]] = {}
@@ -49,6 +50,7 @@ class RequestedBack:
                     uuids[item.uuid] = item.type
                 self._owners[item.uuid] = holder, item.key
             elif self._owners:
+                # It ended in another way: a confirmation that still comes is one for nothing.
                 self._drop(item.uuid)
 
     def forget(self, uuids: tuple[str, ...]) -> None:
@@ -60,6 +62,8 @@ class RequestedBack:
         """Read a release as what it is: a wish, or the confirmation of a release of the core."""
         partition = partition_name(rm_id, item.partition_name)
         asked = self._take(partition, item) if self._owners else None
+        # Nothing was asked. All of an application is a wish in any case, as no request is ever
+        # about all.
         if asked is None and (item.termination_type not in ASKED_BACK or _means_all(item)):
             return rm.ReleaseItem(
                 partition=partition,
@@ -87,6 +91,8 @@ class RequestedBack:
         asked: TerminationType | None = None
         for holder in self._holders(partition, item.application_id):
             keys = self._of[holder]
+            # Several allocations under one key: the last reason stands for all, as all of them are
+            # given back.
             meant = [item.allocation_key] if item.allocation_key else list(keys)
             for uuid in [uuid for key in meant for uuid in keys.get(key, ())]:
                 asked = self._drop(uuid)
@@ -113,6 +119,7 @@ class RequestedBack:
             return None
         holder, key = owner
         keys = self._of[holder]
+        # Empty levels go, or an application that is long gone would keep its names here.
         uuids = keys[key]
         type_ = uuids.pop(uuid)
         if not uuids:

@@ -1,8 +1,7 @@
-"""What resource managers say of their own state, asked for with a state dump.
+"""State dumps of resource managers: each question gets one answer, or an error in time.
 
-Each question gets exactly one answer: the callback's, or an error when none came in time. What
-comes later is dropped; until it comes the callback is asked nothing more, so questions do not pile
-up in front of one that stands still.
+What a callback answers too late is dropped. Until it returns it is asked nothing more, so questions
+do not pile up in front of a callback that is stuck.
 """
 
 from typing import Any
@@ -29,6 +28,7 @@ class Diagnoses:
     def ask(self, reply_to: str, callback: str | None, now_ns: int) -> list[Effect]:
         if callback is None:
             return [Send(to=reply_to, message=RmDump(error=AWAY))]
+        # Another caller has waited in vain for this callback: the next would wait as long.
         if callback in self._late.values():
             return [Send(to=reply_to, message=RmDump(error=TOO_LATE))]
         self._asked[reply_to] = callback
@@ -39,6 +39,7 @@ class Diagnoses:
         ]
 
     def answered(self, message: RmDumpAnswered) -> list[Effect]:
+        # Late or not, the callback has come back and may be asked again.
         self._late.pop(message.reply_to, None)
         if self._asked.pop(message.reply_to, None) is None:
             return []
@@ -50,6 +51,7 @@ class Diagnoses:
 
     def due(self, message: RmDumpDue) -> list[Effect]:
         callback = self._asked.pop(message.reply_to, None)
+        # Answered in this very moment: the timer was cancelled behind its firing.
         if callback is None:
             return []
         self._late[message.reply_to] = callback

@@ -1,18 +1,19 @@
-"""How far a resource manager may be ahead with its requests, and behind with its responses.
+"""Flow control: how far a resource manager may be ahead with requests and behind with responses.
 
-Requests: resource managers take turns at Context, so that none has to wait until another is done.
-Context has one mailbox. If all that a resource manager sends were in it at once, the others would
-wait until the last of it is handled. So each has a part of it there; the rest waits here, in its
-order. Behind each part goes a mark that Context sends back, and then the next part follows.
+Requests: resource managers take turns at Context, so that none has to wait until another is done
+(ADR 22). Context has one mailbox. If all that a resource manager sends were in it at once, the
+others would wait until the last of it is handled. So each has a part of it there; the rest waits
+here, in its order. Behind each part goes a mark that Context sends back, and then the next part
+follows.
 
 Responses: between them a callback is handed marks, and its delivery thread answers each when it
 comes to it. So what has been sent and not marked as taken is known without asking, a little too
-high by what came since the last mark. Above its bound the resource manager is backpressured, and
-Context is notified; it continues below half of the bound. Nothing is dropped meanwhile.
+high by what came since the last mark. Above its bound the resource manager is backpressured and
+Context is notified; below half of the bound it continues. Nothing is dropped meanwhile (R-139).
 
-Requests are answered while it is backpressured, so what waits is bounded by them: the gateway hears
-that requests have been handled only when everything that was sent before has been taken, and a
-caller with too many unhandled requests waits there.
+Requests are answered while it is backpressured, so what waits is bounded by them: the gateway
+learns that requests have been handled only when everything that was sent before has been taken, and
+a caller with too many unhandled requests waits there.
 """
 
 from collections import deque
@@ -74,6 +75,7 @@ class Deliveries:
         # A mark comes back when the callback has taken all before it: that is how far it has come.
         if self._sent % self._marked_each == 0:
             effects.extend(self._mark())
+        # Once: between here and the other edge nothing is sent about it.
         if not self._is_backpressured and self._sent - self.taken_count > self._max:
             effects.append(self._backpressure(on=True))
         return effects
@@ -85,10 +87,12 @@ class Deliveries:
         if self._sent == self.taken_count:
             return [self._requests_handled(requests)]
         self._handled.append((self._sent, requests))
+        # Even between the regular marks, or the number would wait for many more responses.
         return self._mark()
 
     def taken(self, count: int) -> list[Effect]:
         """The callback has come so far."""
+        # Marks come in order, so this only grows.
         self.taken_count = count
         effects: list[Effect] = []
         while self._handled and self._handled[0][0] <= count:
@@ -101,6 +105,7 @@ class Deliveries:
 
     def bound(self, undelivered_max: int) -> list[Effect]:
         """Set another bound; the last mark may be too long ago for it."""
+        # With a smaller bound the present number may be above it: the mark brings the news.
         self._max, self._marked_each = undelivered_max, marked_each(undelivered_max)
         return self._mark()
 
@@ -156,11 +161,14 @@ class ManagerTurns:
             waiting.append(message)
             return []
         effects: list[Effect] = [Send(to=CONTEXT, message=message)]
+        # Alone, nobody waits, so nothing is counted.
         if not alone:
+            # Counted after sending: a request is never cut.
             sent = self._sent.get(rm_id, 0) + _items(message)
             if sent < self._max:
                 self._sent[rm_id] = sent
             else:
+                # Full. The mark goes behind it, and everything else waits until it is back.
                 self._sent.pop(rm_id, None)
                 self._waiting[rm_id] = deque()
                 effects.append(Send(to=CONTEXT, message=TurnMarked(rm_id=rm_id)))
@@ -175,6 +183,8 @@ class ManagerTurns:
         # where another part is full.
         waiting = self._waiting.pop(rm_id)
         effects: list[Effect] = []
+        # One of these may fill the next part: then `send` has made a new entry, and the rest waits
+        # again.
         while waiting and rm_id not in self._waiting:
             effects.extend(self.send(rm_id, waiting.popleft()))
         if waiting:
@@ -188,6 +198,7 @@ class ManagerTurns:
 
 def _items(message: Message) -> int:
     """Say how much work it is, about."""
+    # Only what grows with a request counts; a registration is one item.
     if isinstance(message, RMUpdateAllocation):
         return 1 + len(message.asks) + len(message.ask_releases) + len(message.releases)
     return 1 + len(message.nodes) if isinstance(message, RMUpdateNode) else 1

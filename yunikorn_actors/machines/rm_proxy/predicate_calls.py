@@ -1,13 +1,13 @@
-"""Questions to resource managers that are not answered yet.
+"""Questions to the predicates of resource managers, and what becomes of unanswered ones.
 
-Every question gets exactly one answer: that of the callback, or a no if the callback takes longer
+Each question gets exactly one answer: that of the callback, or a no if the callback takes longer
 than a predicate may. A later answer is dropped and counted. Until it comes the callback gets no
 other question. So the questions that wait for a callback that is stuck are bounded by the decisions
 in flight.
 
 A no holds until the resource manager makes its next request; every planner that got a no learns of
-that request. One that is away refuses everything until then: it may come back to a core that began
-again, whose planners have asked before they knew that it is away.
+that request. A manager that is away refuses everything until then: it may come back to a core that
+began again, whose planners asked before they knew that it was away.
 """
 
 from collections.abc import Iterable
@@ -62,10 +62,12 @@ class Questions:
         }
 
     def ask(self, question: p.Question, callback: str | None, now_ns: int) -> list[Effect]:
+        # Away: noted as a refusal, so that the planners learn when it is back.
         if callback is None:
             self._note(question.rm_id, question.reply_to)
             return _refuse((question,), NOBODY)
         line = self._lines.setdefault(question.rm_id, _Line(callback))
+        # Numbers are given to delayed ones too: they are handed over in this order.
         self._last_call += 1
         # The callback was idle until now. With others before it the time runs from its last answer:
         # it is asked one after the other.
@@ -73,12 +75,15 @@ class Questions:
             line.deadline_ns = now_ns + self._timeout_ns
         # A callback that is behind gets no more questions: each would only be late as well.
         if line.late:
+            # Delayed, and timed all the same: a planner must not wait for a callback that never
+            # returns.
             line.delayed[self._last_call] = question
             return self._time(line, question.rm_id)
         called = self._hand(line, self._last_call, question)
         return [called, *self._time(line, question.rm_id)]
 
     def answered(self, message: Answer, now_ns: int) -> list[Effect]:
+        # Of a callback that was cut, or answered twice.
         rm_id = self.calls.pop(message.call_id, None)
         if rm_id is None:
             self.dropped += 1
@@ -91,6 +96,7 @@ class Questions:
         if question is None:
             return self._returned(line, message.call_id)
         answer = _answer(question, message)
+        # Remembered per planner: each has its own list of refused nodes to lift.
         if not answer.is_yes:
             self._note(rm_id, question.reply_to)
         return [Send(to=question.reply_to, message=answer)]
@@ -102,11 +108,13 @@ class Questions:
         line.is_timed = False
         if not line.handed and not line.delayed:
             return []
+        # Answers have moved the deadline on since the timer was armed: one timer, moved by need.
         if now_ns < line.deadline_ns:
             return self._time(line, message.rm_id)
         silent = (*line.handed.values(), *line.delayed.values())
         # All of them, not only the oldest: they wait behind the same call, and their room is
         # needed.
+        # Late, not forgotten: their answers still say when the callback is free again.
         line.late.update(dict.fromkeys(line.handed))
         line.handed, line.delayed = {}, {}
         for question in silent:
@@ -115,6 +123,7 @@ class Questions:
 
     def cut(self, rm_id: str) -> list[Effect]:
         """Its callback is gone, and with it whatever was asked of it."""
+        # A new registration begins without refusals: nothing of the former life counts (H-19).
         self.refused.pop(rm_id, None)
         line = self._lines.pop(rm_id, None)
         if line is None:
@@ -126,6 +135,7 @@ class Questions:
 
     def seen(self, rm_id: str) -> list[Effect]:
         """The resource manager makes a request: no earlier no of it holds any longer."""
+        # Popped: a planner is notified once, and refused again it is noted again.
         askers = self.refused.pop(rm_id, None)
         if askers is None:
             return []
@@ -147,6 +157,8 @@ class Questions:
 
     def _returned(self, line: _Line, call_id: int) -> list[Effect]:
         """It was too late with this one; with the last of these it has caught up."""
+        # Only when all late ones are back: a callback that works through them has no time for new
+        # ones.
         self.dropped += 1
         del line.late[call_id]
         if line.late:

@@ -2,8 +2,8 @@
 
 On the way in it turns requests of the scheduler interface into RM events with full partition names;
 on the way out it turns RM events into responses with the resource manager's own names. It refuses
-nothing on substance: that is Context's business. A request that overtook the end of its resource
-manager is dropped here, as the gateway could not know.
+nothing on substance, which is Context's business. A request that overtook the end of its resource
+manager is dropped here, because the gateway could not know.
 """
 
 from collections.abc import Callable, Generator
@@ -57,7 +57,7 @@ from yunikorn_actors.values.ids import partition_name
 
 
 class Parts:
-    """The parts that have come: calls of one kind, whose lists follow each other."""
+    """The parts of one answer that have come: calls of one kind, whose lists are joined."""
 
     def __init__(self) -> None:
         self.is_ahead = False
@@ -69,6 +69,8 @@ class Parts:
 
     def together(self) -> Message:
         first: Any = self._calls[0]
+        # Calls about allocations, applications and nodes wrap a response; others hold their lists
+        # themselves.
         whole: Message = (
             type(first)(response=_joined([call.response for call in self._calls]))
             if hasattr(first, "response")
@@ -78,6 +80,7 @@ class Parts:
 
 
 def _joined(parts: list[Any]) -> Any:  # noqa: ANN401 - a call, or its response
+    # By the fields that are tuples, so that a new list of a response needs no line here.
     names = [it for it in parts[0].__struct_fields__ if isinstance(getattr(parts[0], it), tuple)]
     lists = {name: tuple(chain.from_iterable(getattr(it, name) for it in parts)) for name in names}
     return type(parts[0])(**lists)
@@ -104,6 +107,8 @@ class RmProxy:
         self.turns = ManagerTurns(settings.turn_max)
         self._slices = Slices(RM_PROXY, settings.slice_max)
         """Requests that are long to translate, in order for each resource manager."""
+        # One that fits is translated at once: a job for each request would cost more than most
+        # requests do.
         self._at_once_max = LOOKED_AT_IN_ONE * settings.slice_max
         """A request about allocations with no more items fits in one slice."""
         self.questions = Questions(settings.predicate_timeout_ns)
@@ -113,6 +118,8 @@ class RmProxy:
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         kind = type(message)
         handler, slices = HANDLERS[kind], self._slices
+        # One look where nothing is under way, which is nearly always; then the order is that of
+        # arrival anyway.
         if slices.jobs and kind in _ORDER_KEYS:
             # It may have to wait.
             return slices.do(_ORDER_KEYS[kind](message), partial(handler, self, message), now_ns)
@@ -137,6 +144,7 @@ class RmProxy:
             "coming": dict(sorted(self.coming.items())),
             "dropped": self.dropped,
             **self.turns.canonical_state(),
+            # Only where there are any: digests of older recordings have no such keys.
             **({"parts": sorted(self.parts)} if self.parts else {}),
             **({} if self.is_at_rest else {"long_work": self._slices.canonical_state()}),
             "questions": self.questions.canonical_state(),
@@ -161,11 +169,15 @@ class RmProxy:
             capabilities=message.capabilities,
             reply_to=message.reply_to,
         )
+        # Behind the requests that its former life has sent: Context gets them in the caller's
+        # order.
         return self._send(request.rm_id, registration)
 
     def _on_rm_registered(self, message: rm.RMRegistered, _: int) -> list[Effect]:
         # The former life is cut before the new one is known, so nothing of it is delivered to that.
         former = self._cut(message.rm_id)
+        # It was lost, or has left, while Context registered it: the callback is stopped, and the
+        # caller has its answer.
         if self.coming.pop(message.callback, None) is None:
             gone = StopMachine(address=message.callback)
             return [*former, gone, Send(to=message.reply_to, message=Accepted())]
@@ -179,6 +191,8 @@ class RmProxy:
     ) -> list[Effect]:
         """Nothing has changed: a former life, if there is one, goes on."""
         rm_id = self.coming.pop(message.callback, None)
+        # Nothing of it is left: what counts its turns would be a leak. A former life, or another
+        # registration on its way, still needs them.
         if rm_id is not None and rm_id not in {*self.deliveries, *self.coming.values()}:
             self.turns.forget(rm_id)
         return [
@@ -199,9 +213,11 @@ class RmProxy:
         """Nothing more is delivered to it."""
         deliveries = self.deliveries.pop(rm_id, None)
         self.parts.pop(rm_id, None)
+        # Never registered: no callback of it is known.
         if deliveries is None:
             return []
         return [
+            # First, so that nothing that follows reaches it.
             StopMachine(address=deliveries.callback),
             *self.questions.cut(rm_id),
             *self._diagnoses.cut(deliveries.callback),
@@ -216,15 +232,20 @@ class RmProxy:
     def _on_allocations_requested(self, message: rm.AllocationsRequested, _: int) -> Handled:
         request = message.request
         rm_id = request.rm_id
+        # The gateway let it in before the manager was gone. It is dropped, and the mark behind it
+        # counts it as handled all the same.
         if rm_id not in self.deliveries:
             self.dropped += 1
             return []
         requested_back = self.deliveries[rm_id].requested_back
+        # In one slice, which is what nearly every request needs.
         if items_of(request) <= self._at_once_max:
             event = allocation_update(request, requested_back)
             # Nearly never has any node been refused.
             lifted = self.questions.seen(rm_id) if self.questions.refused else ()
             return [*lifted, *self._send(rm_id, event)]
+        # Releases are read in the order of the request: each takes something out of
+        # `requested_back`.
         return Computation(self._translate_in_pieces(request, requested_back))
 
     def _translate_in_pieces(
@@ -234,6 +255,7 @@ class RmProxy:
         for piece in pieces_of(request, LOOKED_AT_IN_ONE):
             pieces.append(allocation_update(piece, requested_back))
             yield 1
+        # Joined again: Context gets one message for one request, however many slices it took.
         return self._forward(request.rm_id, joined(request.rm_id, pieces))
 
     def _on_applications_requested(self, message: rm.ApplicationsRequested, _: int) -> Handled:
@@ -241,6 +263,7 @@ class RmProxy:
 
     def _translate_applications(self, message: rm.ApplicationsRequested) -> _Translation:
         request = message.request
+        # By position: several items of a request may have the same id.
         reasons = {item.position: item.reason for item in message.unresolved}
         added = yield from gathered(
             new_application(request.rm_id, item, reasons.get(position, ""))
@@ -265,6 +288,7 @@ class RmProxy:
         nodes = []
         for item in node_items(request.rm_id, request.nodes):
             nodes.append(item)
+            # Its running work is only translated here: so many allocations are as much as one item.
             yield 1 + len(item.allocations) // LOOKED_AT_IN_ONE
         event = rm.RMUpdateNode(rm_id=request.rm_id, nodes=tuple(nodes))
         return self._forward(request.rm_id, event)
@@ -281,15 +305,19 @@ class RmProxy:
             extra=message.extra,
             reply_to=message.reply_to,
         )
+        # A configuration is a request as well.
         return [*self.questions.seen(request.rm_id), *self._send(request.rm_id, event)]
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
+        # Through the turns, so that it comes behind the requests it counts.
         return self._send(message.rm_id, message)
 
     def _on_requests_handled(self, message: rm.RequestsHandled, _: int) -> list[Effect]:
         """They count until their answers are delivered; a former callback gets no more."""
         deliveries = self.deliveries.get(message.rm_id)
+        # The present callback may be another: the count of the former must reach its callers all
+        # the same.
         if deliveries is None or deliveries.callback != message.callback:
             return [Send(to=GATEWAY, message=message)]
         return deliveries.handled(message.count)
@@ -302,6 +330,7 @@ class RmProxy:
         return [*self.questions.seen(rm_id), *self._send(rm_id, event)]
 
     def _send(self, rm_id: str, message: Message) -> list[Effect]:
+        # Alone, or the first: nobody else waits at Context.
         return self.turns.send(rm_id, message, alone=len(self.deliveries) <= 1)
 
     def _on_turn_handled(self, message: rm.TurnHandled, _: int) -> list[Effect]:
@@ -342,6 +371,7 @@ class RmProxy:
 
     def _on_rm_config_updated(self, message: rm.RMConfigUpdated, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
+        # A configuration may lower the bound.
         effects: list[Effect] = []
         if deliveries is not None and message.extra is not None:
             effects.extend(deliveries.bound(message.extra.undelivered_max))
@@ -352,6 +382,8 @@ class RmProxy:
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations, _: int) -> list[Effect]:
         response = si.AllocationResponse(new=tuple(allocations(message)))
+        # One response for all: the callback is called as often as Context answers, not once each
+        # allocation.
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation, _: int) -> list[Effect]:
@@ -361,6 +393,7 @@ class RmProxy:
             # its own wish by this alone.
             deliveries.requested_back.announce(message.released)
         released = tuple(map(release_out, message.released))
+        # The earlier form has a list for withdrawn asks, the later form one list for all releases.
         if not message.withdrawn:
             response = si.AllocationResponse(released=released)
             return self._call(message.rm_id, CallUpdateAllocation(response=response))
@@ -372,6 +405,7 @@ class RmProxy:
     def _on_rm_given_back_unasked(self, message: rm.RMGivenBackUnasked, _: int) -> list[Effect]:
         deliveries = self.deliveries.get(message.rm_id)
         if deliveries is not None:
+            # The core has ended them before its request went out; a confirmation will not come.
             deliveries.requested_back.forget(message.uuids)
         return []
 
@@ -426,12 +460,14 @@ class RmProxy:
         return [] if deliveries is None else deliveries.deliver(call)
 
     def _on_rm_part_ahead(self, message: rm.RMPartAhead, _: int) -> list[Effect]:
+        # Of a manager that has gone meanwhile nothing is kept: its answer is not delivered either.
         if message.rm_id in self.deliveries:
             self.parts.setdefault(message.rm_id, Parts()).is_ahead = True
         return []
 
     def _call(self, rm_id: str, call: Message) -> list[Effect]:
         """Deliver what Context answers, when all parts of it are there."""
+        # In the answer of Context each part but the last has a mark in front.
         if self.parts:
             parts = self.parts.get(rm_id)
             if parts is not None:

@@ -1,8 +1,8 @@
-"""The scheduler interface and the core, word by word.
+"""Translation between the scheduler interface and the core, field by field.
 
-Towards the core partition names become full names and amounts plain resources; towards the resource
-manager names are its own again and every value is a copy, so that nobody can reach into the core.
-Items of one message that share an object share the copy, too.
+Towards the core partition names become full names and amounts plain resources. Towards the resource
+manager names are its own again, and every value is a copy, so that nobody can reach into the core
+(R-117). Items of one message that share an object share the copy, too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _Copy = TypeVar("_Copy")
 
 
 class _Copies(Generic[_Given, _Copy]):
-    """Copies of what the items of one message hold; neighbours that share an object share its copy.
+    """Copies of what the items of one message hold; neighbours that share an object share a copy.
 
     Most items of a message are of one size and say so with one object: a hundred asks then have one
     dictionary of amounts instead of a hundred.
@@ -40,6 +40,8 @@ class _Copies(Generic[_Given, _Copy]):
 
     def of(self, given: _Given) -> _Copy:
         last = self._last
+        # By identity, and only against the neighbour: comparing amounts would cost what the copy
+        # does.
         if last is None or last[0] is not given:
             last = self._last = (given, self._copied(given))
         return last[1]
@@ -51,6 +53,8 @@ class _Copies(Generic[_Given, _Copy]):
 def _amounts(resource: si.Resource | None) -> Resource:
     if resource is None:
         return {}
+    # `shared` gives equal amounts of any message one object, which later comparisons find by
+    # identity.
     return shared({kind: quantity.value for kind, quantity in resource.resources.items()})
 
 
@@ -65,13 +69,17 @@ def _by_tags(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> dict[s
         fields["allow_preempt_other"] = policy.allow_preempt_other
     if not tags:
         return fields
+    # A policy decides for itself; a tag only where there is none.
     if policy is None:
         protected = tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() == "false"
         fields["allow_preempt_self"] = not protected
+    # From the table in the state, so that a field by tag needs no line here.
     for field, tag in TAGGED:
         if tag in tags:
             fields[field] = tags[tag]
     if si.constants.TAG_CREATION_TIME in tags:
+        # Tags come from users: a time that cannot be read is none (and the ask is as old as its
+        # arrival).
         fields["created_ns"] = _creation_ns(tags[si.constants.TAG_CREATION_TIME])
     return fields
 
@@ -100,6 +108,8 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
         task_group=ask.task_group_name,
         # Without a task group there is nothing to hold a place for.
         placeholder=is_placeholder,
+        # An originator is the first real task of its application: a placeholder never is one
+        # (R-095).
         originator=ask.originator and not is_placeholder,
         timeout_ms=ask.execution_timeout_milli_seconds,
         **_by_tags(ask.preemption_policy, ask.tags),
@@ -142,6 +152,7 @@ def _reported_item(
         spec=spec,
         node_id=item.node_id,
         uuid=item.uuid,
+        # Marked by its tag alone, whatever the value.
         foreign=si.constants.TAG_FOREIGN in tags,
     )
 
@@ -168,6 +179,7 @@ def new_application(
         timeout_ms=item.execution_timeout_milli_seconds,
         placeholder_ask=_amounts(item.placeholder_ask),
         gang_style=item.gang_scheduling_style,
+        # Without a creation time an application is as old as its submission.
         created_ns=_creation_ns(tag_of(item.tags, si.constants.APP_TAG_CREATION_TIME)),
         unresolved=unresolved,
     )
@@ -188,6 +200,7 @@ def _node_item(
         partition=partition,
         node_id=info.node_id,
         action=info.action,
+        # None and not empty: `None` leaves attributes as they are.
         attributes=dict(info.attributes) or None,
         capacity=_optional(info.schedulable_resource),
         occupied=_optional(info.occupied_resource),
@@ -206,6 +219,7 @@ def _optional(resource: si.Resource | None) -> Resource | None:
 
 
 _POLICIES = {
+    # Four values for all allocations: most of a burst share one.
     (may_be_victim, may_preempt): si.PreemptionPolicy(
         allow_preempt_self=may_be_victim, allow_preempt_other=may_preempt
     )
@@ -216,6 +230,7 @@ _POLICIES = {
 
 def allocations(message: rm.RMNewAllocations) -> Iterator[si.Allocation]:
     items = message.allocations
+    # With one item there is no neighbour to share with.
     resource_of = si.Resource.of if len(items) == 1 else _Copies(si.Resource.of).of
     for item in items:
         partition, resource = short_partition_name(item.partition), resource_of(item.spec.resource)
@@ -244,6 +259,8 @@ def _allocation(
 ) -> si.Allocation:
     return si.Allocation(
         allocation_key=spec.key,
+        # Devices of former allocations stand in the tags that come back with a report; they are
+        # replaced by those it has now.
         allocation_tags=(
             with_devices(spec.tags, devices)
             if devices or si.constants.GPU_DEVICES in spec.tags
@@ -355,7 +372,10 @@ def allocation_update(
 
 
 def pieces_of(request: si.AllocationRequest, size: int) -> Iterator[si.AllocationRequest]:
-    """Take a request apart, in the order in which its items are handled."""
+    """Take a request apart into pieces, in the order in which its items are handled.
+
+    The order of the kinds is that of `allocation_update`, so that joined pieces equal the whole.
+    """
     rm_id = request.rm_id
     releases = request.releases or si.AllocationReleasesRequest()
     for asks in _pieces(request.asks, size):
