@@ -1,9 +1,9 @@
-"""How many requests of a resource manager have been taken and not handled yet.
+"""The backlog of a resource manager: requests that were taken and are not handled yet.
 
 The gateway counts what it takes. Now and then a mark follows the requests to where they are
 handled, waits there until their answers have been taken, and comes back with its count. Above the
-bound a caller waits at the gateway, so the core's mailboxes stay bounded however fast a resource
-manager talks, and however slowly it listens.
+bound a caller waits at the gateway, so the mailboxes of the core stay bounded however fast a
+resource manager sends, and however slowly it listens (R-139).
 """
 
 import sys
@@ -17,6 +17,8 @@ class Backlog:
     """Counts for callers on several threads; a signal handler may come in between."""
 
     def __init__(self, unhandled_max: int) -> None:
+        # One lock with a condition on it. It is reentrant, because a signal handler runs on a
+        # thread that may hold it.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._max = unhandled_max
@@ -43,19 +45,21 @@ class Backlog:
         return self._taken - self._handled > self._max and not self._is_closed
 
     def take(self) -> int:
-        """Count one more; return what a mark has to say now, 0 where none is due."""
+        """Count one more request; return the number for a mark, or 0 where no mark is due."""
+        # The order of numbers has to be that of the requests: the caller holds
+        # `RegisteredManagers.order` too, so the mark goes behind the request that it counts.
         with self._lock:
             self._taken += 1
             return 0 if self._taken % self._marked_each else self._taken
 
     def handled(self, count: int) -> None:
-        """Take what a mark says; one of a call that a signal interrupted may come late."""
+        """Take the number of a mark; that of a call which a signal interrupted may come late."""
         with self._changed:
             self._handled = max(self._handled, count)
             self._let_go()
 
     def bound(self, unhandled_max: int) -> int:
-        """Set another bound; return what a mark has to say: the last one may be long ago."""
+        """Set another bound; return the number for a mark, as the last mark may be long ago."""
         with self._changed:
             if self._is_closed:
                 return 0
@@ -66,11 +70,12 @@ class Backlog:
 
     def wait(self) -> None:
         with self._changed:
+            # A loop: several callers wake together, and one of them may fill the backlog again.
             while self.is_full:
                 self._changed.wait()
 
     def when_room(self, call: Callable[[], None]) -> None:
-        """Make a call that does not block as soon as nobody has to wait: perhaps at once."""
+        """Make a call that does not block as soon as no caller has to wait; perhaps at once."""
         with self._changed:
             self._waiting.append(call)
             self._let_go()
@@ -86,7 +91,7 @@ class Backlog:
             call()
 
     def close(self) -> None:
-        """Nobody has to wait any more, so no mark is due either."""
+        """Let all callers go: no request is taken any more, so no mark is due either."""
         with self._changed:
             self._is_closed = True
             self._marked_each = sys.maxsize

@@ -1,4 +1,4 @@
-"""What the two drivers, threads and simulator, provide for the calls of a core.
+"""What a driver, threads or simulator, provides for the calls of a core.
 
 The parts of the entry hold this record of functions: they post messages and wait for answers, and
 know nothing else of what runs the machines.
@@ -18,13 +18,17 @@ _Answer = TypeVar("_Answer", bound=Message)
 
 
 class Follower(Protocol):
-    """A read side: it receives how everything stands, then all that becomes true, in order."""
+    """A read side: it receives a snapshot of everything, then each fact, in order."""
 
     def receive(self, message: Message) -> None: ...
 
 
 class Afterwards:
-    """In a `with`, outside of every lock: what is called at its end, whatever was raised."""
+    """A `with` block outside of every lock; at its end a function is called, whatever was raised.
+
+    The function lets the driver handle what was posted. Called under a lock it could run machines
+    that need that very lock.
+    """
 
     def __init__(self, go_on: Callable[[], None]) -> None:
         self._go_on = go_on
@@ -83,7 +87,7 @@ class Driver:
         return answer
 
     def await_acceptance(self, address: str, question: Callable[[str], Message], call: str) -> None:
-        """Send a message with the place for its answer, and wait until the core accepts it."""
+        """Send a message with the address for its answer, and wait until the core accepts it."""
         name = self.name(call)
         check_accepted(self.ask(address, question, name), name)
 

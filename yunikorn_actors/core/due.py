@@ -1,8 +1,8 @@
-"""Timers that are armed, the first due first: for a thread that waits, and for a simulator.
+"""Timers that are armed, the first due first; used by the timer thread and by the simulator.
 
 A timer that is cancelled or armed anew leaves its entry in the heap, where it costs nothing until
-it comes up. Such entries never make up more than half of the heap and a few: then it is made anew.
-So what is kept is bounded by what is armed, however far away the cancelled timers were due.
+it comes up. When such entries are more than half of the heap and a few, the heap is made anew. So
+what is kept is bounded by what is armed, however far away the cancelled timers were due.
 """
 
 import heapq

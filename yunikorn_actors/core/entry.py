@@ -1,7 +1,7 @@
 """The entry of the core: calls become messages.
 
 The gateway checks the form of a request at the call, before anything of it is taken. It also parses
-configurations and looks up groups, because a machine reads nothing. Both drivers, threads and
+configurations and looks up groups, because a machine does no I/O. Both drivers, threads and
 simulator, are behind it; each defines how a message is posted and how an answer is awaited.
 """
 
@@ -165,6 +165,8 @@ class Gateway(UpdateCalls):
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
+        # Before the configuration is parsed: a core that has stopped says so, and not that a text
+        # has a fault.
         self.check_running()
         config = read_if_any(request.config, self._policies)
         return self.managers.register(request, callback, config)
@@ -179,6 +181,7 @@ class Gateway(UpdateCalls):
         if not request.rm_id:
             self.administer(request.config)
             return
+        # Checked before the text, as above: only a registered manager may bring one.
         self.managers.of(request.rm_id, si.UpdateConfigurationRequest.__name__)
         self.managers.configure(request, read_if_any(request.config, self._policies))
 
@@ -192,6 +195,8 @@ class Gateway(UpdateCalls):
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager, registered or lost."""
         check_names("unregister_resource_manager", rm_id=rm_id)
+        # Under `order`, as every change of who is registered: a request taken before this goes out
+        # before it.
         with self._afterwards, self.managers.order:
             self.managers.unregister(rm_id)
 
@@ -253,8 +258,12 @@ class Gateway(UpdateCalls):
     def submit_checked(self, request: Update) -> None:
         """Take a request whose form was checked: wait for room, then post it."""
         rm_id, kind = request.rm_id, type(request).__name__
+        # A look without the lock first: an unknown manager is refused by `of`, with the remedy.
         registration = self.managers.registered.get(rm_id) or self.managers.of(rm_id, kind)
+        # Before the wait, as the look-up of groups may take its time, and outside of the lock,
+        # which nobody may hold while waiting.
         message, call = _message_of(request, self.managers)
+        # A call inside a callback never waits here (R-128), see `_await_room` of the drivers.
         if registration.backlog.is_full:
             self._await_room(registration.backlog)
         try:
@@ -262,10 +271,14 @@ class Gateway(UpdateCalls):
                 # Meanwhile the resource manager may have left, or registered again.
                 if self.managers.registered.get(rm_id) is not registration:
                     registration = self.managers.of(rm_id, kind)
+                # Posted and counted under one lock: RmProxy gets requests in the order in which
+                # callers see them taken, and a mark behind the requests that it counts (R-126,
+                # R-127).
                 self._post(RM_PROXY, message, self._name(call))
                 if marked := registration.backlog.take():
                     self.managers.mark(rm_id, registration.callback, marked)
         finally:
+            # Also if something was raised: what was posted before must be handled.
             self._go_on()
 
     # -- the administrator

@@ -1,4 +1,7 @@
-"""A follower that says when asks that wait will start; the core's own actors do nothing for it."""
+"""Expected starts: a follower of the core that estimates when waiting asks will start.
+
+It has a replica of its own, so the core's actors do nothing for it.
+"""
 
 import threading
 from collections.abc import Callable
@@ -34,10 +37,14 @@ class ExpectedStarts:
                     restore(self._begin(message.partition), message.image)
                 case FactsAppended():
                     state = self._states.get(message.partition)
+                    # A partition that was opened after this follower began has no snapshot: its
+                    # facts begin at 1.
                     if state is None or message.first_revision == 1:
                         state = self._begin(message.partition)
                     expectations = self._expectations[message.partition]
                     for fact in message.facts:
+                        # Before the fact is applied: what ends is still there, with the time at
+                        # which it began.
                         expectations.before(state, fact)
                         apply(state, fact)
                 case PartitionClosed():
@@ -57,6 +64,8 @@ class ExpectedStarts:
                 if partition not in {"", name}:
                     continue
                 expectations, now_ns = self._expectations[name], self._now_ns()
+                # Planning in virtual time takes a while, and many callers ask about the same
+                # moment.
                 if expectations.is_stale(state, application_id, now_ns, EVERY_NS):
                     for _ in expectations.refresh(state, now_ns):
                         pass

@@ -1,4 +1,4 @@
-"""Who follows a core: read sides, which receive all that becomes true, and streams of events."""
+"""Followers of a core: read sides, which receive every fact, and streams of events."""
 
 from contextlib import nullcontext, suppress
 from itertools import count
@@ -26,9 +26,12 @@ class Followers:
     def follow(self, follower: Follower, *, lasts: bool = True) -> str:
         """Send everything that becomes true to this follower; return its address.
 
-        Nobody else waits for one that does not last: it may go before it has answered.
+        A change waits until each follower that lasts has received it. Nothing waits for the others:
+        one may go before it has answered.
         """
         address = follower_address(next(self._numbers))
+        # Open before the request: the snapshot is sent before the answer, and must find its
+        # receiver.
         self._driver.open_follower(address, follower)
         try:
             self._driver.await_acceptance(
@@ -45,16 +48,18 @@ class Followers:
         return address
 
     def keep(self, address: str) -> None:
-        """From now on it lasts: changes wait until it has received them."""
+        """Count a follower among those that last: changes wait until it has received them."""
         self.following[address] = None
 
     def catch_up(self, *addresses: str) -> None:
         """Wait until these followers, or all that last, have received what is true now.
 
-        Of all one that goes meanwhile does not answer. The change is done all the same, so the
-        caller does not learn of that.
+        One that leaves in the meantime does not answer. If all were asked for, the caller does not
+        learn of it: its change is done all the same.
         """
         for follower in addresses or tuple(self.following):
+            # Asked of Context, which passes the question to the follower behind all facts before
+            # it.
             with nullcontext() if addresses else suppress(NoReply):
                 self._driver.ask(
                     CONTEXT,
@@ -65,6 +70,7 @@ class Followers:
     def unfollow(self, address: str) -> None:
         """Tell it no more; a core that has stopped or failed has closed it already."""
         self.following.pop(address, None)
+        # Closed first: nothing reaches it any more, whether or not Context still sends.
         self._driver.close_callback(address)
         with suppress(CoreStopped, CoreFailed), self._driver.afterwards:
             self._driver.post(CONTEXT, FollowEnded(follower=address), self._driver.name("follow"))
@@ -82,6 +88,7 @@ class Followers:
                 "stream",
             )
         except Refused:
+            # Refused: the publisher has not taken it, so there is nothing to leave.
             self._driver.close_callback(address)
             raise
         except BaseException:

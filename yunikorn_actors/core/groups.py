@@ -1,10 +1,10 @@
 """The groups of users: each user is looked up once and remembered for a while.
 
 Groups that a request brings hold, and are remembered like those that were looked up. An unknown
-user is remembered too, for a shorter time, so that a broken client does not cause a lookup for each
-application. The age of an entry is read from an injected clock whenever the entry is used, so an
-expired entry is never used, swept out or not (R-125). Calls may come from several threads at once:
-no step leaves the tables half changed, and at worst two callers look up the same user.
+user is remembered too, for a shorter time, so that a broken client does not cause a look-up for
+each application. The age of an entry is read from an injected clock whenever the entry is used, so
+an expired entry is never used, swept out or not (R-125). Calls may come from several threads at
+once: no step leaves the tables half changed, and at worst two callers look up the same user.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,6 +75,7 @@ class UserGroups:
             raise UserResolutionFailed(
                 f"invalid username, it contains invalid characters: {given.user!r}"
             )
+        # The request knows better than any directory.
         if given.groups:
             self._remember(given.user, given.groups)
             return given
@@ -102,6 +103,7 @@ class UserGroups:
         return entry.groups
 
     def _looked_up(self, user: str) -> tuple[str, ...]:
+        # May raise, or take seconds: nothing is held meanwhile.
         groups = self._lookup(user)
         self._remember(user, groups)
         if groups is None:
@@ -119,7 +121,7 @@ class UserGroups:
         self._entries[user] = _Entry(groups, now_ns + life_ns)
 
     def _sweep(self, now_ns: int) -> None:
-        """Forget expired entries; the walk is over a copy, because another thread may add some."""
+        """Forget expired entries; walk over a copy, because another thread may add some."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for user, entry in self._entries.copy().items():
             if entry.until_ns <= now_ns:
@@ -155,6 +157,7 @@ class Resolvers:
         return made
 
     def join(self, rm_id: str, policy_group: str, config: SchedulerConfig | None) -> None:
+        # A manager may register anew in another group: the former one may be empty by that.
         former = self._members.get(rm_id, policy_group)
         self._members[rm_id] = policy_group
         self._forget_if_empty(former)
@@ -187,10 +190,12 @@ class Resolvers:
             )
 
     def users_of(self, rm_id: str) -> UserGroups:
+        # The group's own, else the administrator's, else the built-in one (the empty name).
         name = self._brought.get(self._members.get(rm_id, ""), self._admin or "")
         users = self._users.get(name)
         if users is None:
             mine = UserGroups(name, self._lookups[name], self._now_ns)
+            # Two threads may make one at once: the first stays.
             users = self._users.setdefault(name, mine)
         return users
 

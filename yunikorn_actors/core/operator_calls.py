@@ -1,4 +1,4 @@
-"""What an operator does to a core that runs."""
+"""Operator calls: a configuration is loaded, a node drained, a lost resource manager removed."""
 
 from contextlib import suppress
 
@@ -29,6 +29,7 @@ class OperatorCalls:
         try:
             config = parse_config(text, self._policies.names_for(text))
         except ConfigError as error:
+            # Refused before the core has heard of it, so it is recorded by a message of its own.
             self._tell_of_refusal(str(error))
             raise
         self._driver.await_acceptance(
@@ -36,12 +37,13 @@ class OperatorCalls:
             lambda reply_to: AdminConfigUpdate(config=config, by=by, reply_to=reply_to),
             "configuration",
         )
+        # Behind the acceptance, as in `RegisteredManagers.configure`.
         self._managers.resolvers.bring_admin(config)
         warned = warnings_in(text, self._policies.names_for(text))
         self._driver.warn(f"configuration of the administrator: {it}" for it in warned)
 
     def _tell_of_refusal(self, reason: str) -> None:
-        """Record it as an event: the caller that raised it may be far from its readers."""
+        """Record a refusal as an event, because readers of events may be far from the caller."""
         with suppress(CoreStopped, CoreFailed), self._driver.afterwards:
             refused = AdminConfigRefused(reason=reason[:LONGEST_REASON])
             self._driver.post(CONTEXT, refused, self._driver.name("configuration"))

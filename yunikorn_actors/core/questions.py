@@ -69,6 +69,7 @@ class Questions:
 
     def state_dump(self) -> dict[str, Any]:
         """What Context knows at one moment; what others know is read a moment later."""
+        # Each of these is a question of its own: what it says may be a little newer than the dump.
         dump = self.context_dump()
         return dump | {
             "format": DUMP_FORMAT,
@@ -84,6 +85,7 @@ class Questions:
             StateDump, CONTEXT,
             lambda reply_to: StateDumpRequested(reply_to=reply_to, is_whole=True), "dump",
         ).state  # fmt: skip
+        # Adds what only the driver knows, and masks secrets.
         return self._complete(state)
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
@@ -104,10 +106,12 @@ class Questions:
         """Ask the follower that learns how long work runs; the first call has it begin."""
         names = {"application_id": application_id, "partition": partition}
         check_names("expected", optional=tuple(names), **names)
+        # A stopped core would otherwise answer from a follower that gets no facts any more.
         self._driver.check_running()
         if self._expected is None:
             starts = ExpectedStarts(self._policies, self._now_ns)
             address = self._followers.follow(starts, lasts=False)
+            # Only then has it the snapshot and every fact up to this moment.
             self._followers.catch_up(address)
             with self._expected_lock:
                 is_first = self._expected is None
@@ -135,6 +139,7 @@ class Questions:
         if not parts:
             return {}
         counted = [part for _, part in parts]
+        # Added up over the parts: each has counted asks of its own.
         causes = sum((Counter(part.causes) for part in counted), Counter[str]())
         asks = [why for part in counted for why in part.explained]
         total = sum(part.total for part in counted)
@@ -145,6 +150,7 @@ class Questions:
                 is_complete=len(asks) == total,
                 total=total,
                 causes=dict(sorted(causes.items())),
+                # The rejected ones come with the first part only (`_answered` in Context).
                 rejected=parts[0][0].rejected,
             )
         )
@@ -166,6 +172,7 @@ class Questions:
     ) -> Iterator[tuple[Explanation, WaitingAnswer]]:
         """Yield the parts of an answer; there is none where the partition is not there."""
         is_all = False
+        # Each part is one message: Context handles others in between (ADR 35).
         while not is_all:
             answer = self._explanation(partition, "", "", question)
             if isinstance(answer, Declined) or answer.counted is None:
@@ -173,6 +180,7 @@ class Questions:
             part = answer.counted
             yield answer, part
             is_all = part.is_all
+            # Where this part ended the next one begins; what is left of the bounds goes with it.
             question = replace(
                 question,
                 serial=part.serial,
@@ -198,6 +206,7 @@ class Questions:
                 reply_to=reply_to,
                 waiting=waiting,
                 in_units=True,
+                # Only for a single ask: finding victims for all of them would take long.
                 with_victims=bool(key),
             ),
             self._driver.name("explain"),
@@ -216,6 +225,7 @@ class Questions:
         }
 
     def _diagnosis(self, rm_id: str, *, tells_state: bool) -> Any:  # noqa: ANN401 - any JSON
+        # Without this RmProxy would call a method that the program has not overridden.
         if not tells_state:
             return {"empty": "Resource Manager did not register callback"}
         answer = self._driver.answer(

@@ -1,4 +1,9 @@
-"""The resource managers that are registered at a core: they come, are lost and leave."""
+"""The resource managers that are registered at a core: how they come, are lost and leave.
+
+Registering waits for an answer, and anything may happen meanwhile: the same manager registers
+again, is lost, leaves. `coming` keeps the registrations that are on their way, in the order in
+which RmProxy gets them, so that an answer that was overtaken changes nothing (H-19).
+"""
 
 import threading
 from abc import ABC, abstractmethod
@@ -39,6 +44,8 @@ class StandIn(si.ResourceManagerCallback, ABC):
         """Whether the core is to ask by this method at all."""
 
 
+# The core asks only for what a program overrides: else every placement would cost a question to a
+# method that says yes.
 def overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
     if isinstance(callback, StandIn):
         return callback.answers(method)
@@ -88,7 +95,10 @@ class RegisteredManagers:
         """Register with a configuration that was read already."""
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
+        # Before the callback is opened: each registration over a stuck callback would leave one
+        # more thread behind.
         self._driver.check_former(request.rm_id)
+        # Before the request, as the core may call back before the answer is here.
         self._driver.open_callback(address, callback)
         name = self._driver.name("register")
 
@@ -101,11 +111,14 @@ class RegisteredManagers:
                 extra=extra,
                 reply_to=reply_to,
             )
+            # Posted and noted under one lock, so `coming` has the order of RmProxy's mailbox.
             with self.order:
                 self._driver.post(RM_PROXY, requested, name)
                 self.coming[address] = request.rm_id
 
         try:
+            # Waits without any lock: a callback that registers another manager must not stop this
+            # one (R-128).
             check_accepted(self._driver.await_answer(post, name), name)
         except BaseException:
             # Also where Ctrl-C ends the wait: the answer may still come, and must change nothing.
@@ -118,8 +131,13 @@ class RegisteredManagers:
             if address in self.coming:
                 # Of two registrations at once the later holds at RmProxy, whichever caller runs
                 # first from here: the earlier one finds its entry gone.
+                # Up to this one and no further: a later registration is still on its way.
                 self._overtake(request.rm_id, address)
+                # The resolver follows the configuration that was accepted, not the one that was
+                # asked for.
                 self.resolvers.join(request.rm_id, request.policy_group, config)
+                # Callers that wait for room of the former registration go: it takes no more
+                # requests.
                 self._leave(request.rm_id)
                 backlog = Backlog(extra.unhandled_max)
                 self.registered[request.rm_id] = Registration(address, tells_state, backlog)
@@ -154,8 +172,11 @@ class RegisteredManagers:
     def lose(self, rm_id: str) -> None:
         """Suspend its partitions."""
         with self._driver.afterwards, self.order:
+            # Inside the lock: of two calls that lose the same manager one finds it unknown.
             self.of(rm_id, "resource_manager_lost")
             self._driver.post(RM_PROXY, RMLost(rm_id=rm_id), self._driver.name("lost"))
+            # RmProxy ignores answers to its registrations from here on, so they must change nothing
+            # here either.
             self._overtake(rm_id)
             self._leave(rm_id)
 
@@ -173,6 +194,8 @@ class RegisteredManagers:
 
         def post(reply_to: str) -> None:
             with self.order:
+                # One that is registered may place work at any moment: an operator must stop it
+                # first.
                 if rm_id in self.registered or rm_id in self.coming.values():
                     raise Refused(
                         f"{rm_id} is registered: stop that program first, which ends its work"
@@ -183,7 +206,7 @@ class RegisteredManagers:
         check_accepted(self._driver.await_answer(post, call), call)
 
     def forget(self) -> None:
-        """Know none: another core begins in the place of this one."""
+        """Forget all of them: another core begins in the place of this one."""
         self.registered.clear()
         self.coming.clear()
 
@@ -209,6 +232,8 @@ class RegisteredManagers:
 
     def mark_taken(self, rm_id: str) -> None:
         """Have RmProxy report when all that was taken so far is handled."""
+        # For one who waits until its requests are handled and sends no more: the next regular mark
+        # would never come.
         with self._driver.afterwards, self.order:
             registration = self.registered.get(rm_id)
             if registration is not None:
@@ -218,6 +243,8 @@ class RegisteredManagers:
         """Take what the core reports here; what is for a former registration is ignored."""
         if isinstance(message, RequestsHandled):
             registration = self.registered.get(message.rm_id)
+            # The number is of one registration: a former one's would let callers of the new one
+            # through.
             if registration is not None and registration.callback == message.callback:
                 registration.backlog.handled(message.count)
                 self.on_handled(message.rm_id, message.count)
@@ -229,6 +256,8 @@ class RegisteredManagers:
         new = list(request.new)
         unresolved: list[UnresolvedUser] = []
         for position, item in enumerate(new):
+            # Asked for each application: a user that is not known fails one of them, not the
+            # request (R-094).
             try:
                 ugi = users.resolve(item.ugi, forced=is_forced(item.tags))
             except UserResolutionFailed as failure:
@@ -259,6 +288,7 @@ class RegisteredManagers:
         """Refuse its requests from here on; a caller that waits for room is refused as well."""
         registration = self.registered.pop(rm_id, None)
         if registration is not None:
+            # Otherwise a caller that waits for room would wait for ever.
             registration.backlog.close()
 
 

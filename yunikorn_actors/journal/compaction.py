@@ -1,7 +1,7 @@
-"""A process that makes a snapshot of what is on the disk, as the next core would read it.
+"""The process that makes a snapshot of what is on the disk, as the next core would read it.
 
 It begins no sooner than the files it reads are closed, changes none of them, and checks what it has
-written. It ends with the process that has the folder, however that one ends.
+written. It ends with the process that has the folder, however that one ends (ADR 30).
 """
 
 import os
@@ -36,6 +36,7 @@ def write_part(folder: Folder, number: int, journal_id: str, read: Reading) -> C
         part = folder.create(PART, number)
         try:
             write_all(part, header + framed(encode(state)))
+            # On the disk before it is read back: the check is of what a power cut would leave.
             os.fsync(part)
         finally:
             os.close(part)
@@ -49,6 +50,8 @@ def write_part(folder: Folder, number: int, journal_id: str, read: Reading) -> C
 
 def check_part(folder: Folder, number: int) -> None:
     """Make the state again from a snapshot, which says what the state has to be."""
+    # Read from the disk and applied, as the next core would: a snapshot that cannot be read must
+    # never replace the files it was made from.
     with without_collections():
         begun_with(folder.file(PART, number))
 
@@ -68,8 +71,11 @@ def fold(path: Path, number: int) -> None:
 
 def _end_with_the_other() -> None:
     # Not by way of `sys.stdin`: its lock would be held when the interpreter ends.
+    # The other end of the pipe is closed when the core's process ends, however it ends.
     while os.read(STDIN, 1):
         pass
+    # At once: a thread of this process may be in the middle of writing a part, which counts for
+    # nothing.
     os._exit(1)
 
 
@@ -77,6 +83,7 @@ def main(path: str, number: str) -> None:
     # A terminal and a supervisor tell the whole group; the core's process says when it is over.
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, signal.SIG_IGN)
+    # Before any work, so that it never outlives the core.
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     os.nice(NICE)
     try:

@@ -1,4 +1,4 @@
-"""The work of another process on a snapshot, as the core's process sees it.
+"""The process that makes a snapshot, as the core's process sees it.
 
 In a thread of this process the same work would take the core's time: one interpreter runs one
 thread at a time. A snapshot gets its name here, when it is on the disk and was checked; then the
@@ -32,11 +32,13 @@ class Folding:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            # The module has to be found whatever the embedder did to its path.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         self._thread = threading.Thread(
             target=self._run, name="yunikorn-actors-journal-snapshot", daemon=True
         )
+        # At the limit of threads: the process would work for nobody.
         try:
             self._thread.start()
         except BaseException:
@@ -51,6 +53,7 @@ class Folding:
     def stop(self, timeout: float | None = None) -> bool:
         """Return whether it has come to rest in this time: a disk may hold it up."""
         self._stopping = True
+        # At any moment: what it has written has no name yet.
         self._process.kill()
         self._thread.join(timeout)
         return not self.is_at_work
@@ -61,6 +64,7 @@ class Folding:
             with process:
                 assert process.stdout is not None
                 said = process.stdout.read().decode(errors="replace").strip()
+            # Only a process that has checked its own work ends with 0.
             if process.returncode == 0:
                 self._adopt()
                 return

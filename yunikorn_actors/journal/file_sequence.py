@@ -1,12 +1,12 @@
-"""The row of files that make the state: a snapshot, and the files with entries behind it.
+"""The sequence of files that make the state: a snapshot, and the files with entries behind it.
 
-Each file says in its header behind which place of which other it goes on, so the row is found from
-its end. What stands behind such a place was dropped, and stays so.
+Each file says in its header behind which place of which other it goes on, so the sequence is found
+from its end. What stands behind such a place was dropped, and stays so.
 
 Files that were lost at the end leave the beginning of what was recorded: it is read, and a line in
 the log says what is missing. Files that do not hold together are refused. A file that was begun
 while a core runs is early until the one before it is on the disk: when that one lacks its end after
-a power cut, the early one tells of what followed the lost part, and is left out too.
+a power cut, the early one records what followed the lost part, and is left out too.
 """
 
 from pathlib import Path
@@ -68,6 +68,7 @@ class _Files:
         """Of the files with entries."""
         for kind in (ENTRIES, EARLY):
             for number in folder.numbers(kind):
+                # Renamed by hand, or copied: reading either would be a guess.
                 if number in self._paths:
                     raise JournalError(
                         f"{self._paths[number]} and {folder.file(kind, number)} are the same file "
@@ -91,6 +92,7 @@ class _Files:
             return
         if header is None:
             return
+        # The header names the kind too, so a file under a wrong name is found.
         kind = SNAPSHOT if header.journal == SNAPSHOT else ENTRIES
         is_at_home = (path.name.startswith(SNAPSHOT)) == (kind == SNAPSHOT)
         if is_at_home and header.number in (0, number):
@@ -104,6 +106,7 @@ class _Files:
     def _id_of_all(self) -> str:
         named = {path: it.journal_id for path, it in self._headers.items() if it and it.journal_id}
         ids = [*named.values()]
+        # The witness in `lock` knows best; without it the id that most files have counts.
         witness = self._folder.begun.journal_id
         own = witness or max(ids, key=ids.count, default="")
         foreign = [str(path) for path, it in named.items() if it != own]
@@ -124,16 +127,20 @@ class _Files:
         number = self._last() if before is None else before
         links: list[Link] = []
         end: EndOfFile | None = None
+        # From the end: only there is known how far the file before it counts.
         while number is not None:
             header = self._header(number, end)
             if number != before:
                 links.append(Link(number, self._paths[number], end))
             after = header.after
             if number == self._first:
+                # Its first file goes on where the snapshot ends, or one of the two is of another
+                # journal.
                 self._compare_with_snapshot(number, after)
                 break
             if after is None or self._is_where_the_snapshot_ends(after):
                 break
+            # It would go round: a file cannot follow a later one.
             if after.number >= number:
                 raise JournalError(
                     f"{self._paths[number]} goes on from {after.number}, a later file (byte 0): it "
@@ -147,6 +154,7 @@ class _Files:
                 )
         if before is None:
             self._say_what_is_missing(links[0].number if links else self._first)
+        # Found from the end, read from the beginning.
         return Row(self._first, links[::-1], self._id)
 
     def _header(self, number: int, end: EndOfFile | None) -> Header:
@@ -176,6 +184,7 @@ class _Files:
         return after == EndOfFile(number=self._first, bytes=0)
 
     def _last(self) -> int | None:
+        # The highest number that was begun for good; an early one may not count.
         for number in sorted(self._paths, reverse=True):
             if number >= self._first and self._counts(number):
                 return number
@@ -197,9 +206,11 @@ class _Files:
         if header is None:
             return path in self._damaged
         is_early, after = path.name.startswith(EARLY), header.after
+        # Without the name of an early file it was settled: then the one before it is on the disk.
         if not is_early or after is None or after.number not in self._paths or not after.bytes:
             return True
         former = self._paths[after.number]
+        # Read as a whole: its length alone says nothing of zeros at its end.
         if _is_whole(former, after.bytes):
             return True
         logger.warning(
@@ -212,6 +223,7 @@ class _Files:
 
     def _say_what_is_missing(self, last: int) -> None:
         newest = max(self._folder.begun.number, self._first, *self._paths, 0)
+        # From the first file behind what was read.
         start = last if last == self._first else last + 1
         for number in range(max(1, start), newest + 1):
             path = self._paths.get(number, self._folder.file(ENTRIES, number))

@@ -2,7 +2,7 @@
 
 `snapshot-N` is the state before the first record of `entries-N`. No file is changed once another
 goes on. A file that was begun while a core runs is `early` until the one before it is on the disk.
-Which of the files count is in `row`, what stands in them in `reading`.
+Which of the files count is in `file_sequence`, what stands in them in `restore`.
 """
 
 import errno
@@ -39,6 +39,7 @@ class Folder:
         check_is_file(self._lock)
         try:
             if not self.path.is_dir():
+                # Only its owner: requests may hold what nobody else is to read.
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _sync(self.path.parent)
             self._has_made_lock = not self._lock.exists()
@@ -49,6 +50,7 @@ class Folder:
                 "that this process may make and write"
             ) from error
         try:
+            # Held as long as the process lives: a kill lets go of it.
             _hold(lock, self._lock)
         except OSError as error:
             os.close(lock)
@@ -60,6 +62,7 @@ class Folder:
 
     def leave(self, lock: int) -> None:
         """Let go of a folder that was refused, as it was found."""
+        # Refused before anything was written: the folder is as it was found.
         if self._has_made_lock:
             self._lock.unlink(missing_ok=True)
         os.close(lock)
@@ -88,6 +91,7 @@ class Folder:
         names = (it.name.rpartition("-")[::2] for it in self.path.iterdir())
         return sorted(
             int(number)
+            # Exactly the names that this package writes: a copy with another name is none.
             for kind, number in names
             if kind in kinds and number.isdecimal() and f"{int(number):08}" == number
         )
@@ -115,6 +119,7 @@ class Folder:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self.file(kind, number), flags, OWNER_ONLY)
         try:
+            # The name too has to survive a power cut: a file without it is lost.
             self.sync()
         except OSError:
             os.close(descriptor)
@@ -125,12 +130,14 @@ class Folder:
     def drop_parts(self) -> None:
         parts = [self.file(PART, number) for number in self.numbers(PART)]
         for part in parts:
+            # All checked before any goes: a folder that is not as expected is left alone.
             check_is_file(part)
         for part in parts:
             part.unlink()
 
     def adopt(self, number: int) -> None:
         """Give a snapshot its name: from now on it counts."""
+        # Atomic: after a kill there is either the part or the snapshot.
         self.file(PART, number).replace(self.file(SNAPSHOT, number))
         self.sync()
 
@@ -145,10 +152,13 @@ class Folder:
         """What comes before this file, and its own first record, are on the disk."""
         lock = os.open(self._lock, os.O_WRONLY | os.O_CLOEXEC)
         try:
+            # The witness first: with it the file counts, and its loss would be noticed.
             os.pwrite(lock, framed(encode(Begun(journal_id=journal_id, number=number))), 0)
             os.fsync(lock)
         finally:
             os.close(lock)
+        # Renamed last: from here on a file before it that lacks its end is damage and not a power
+        # cut.
         self.file(EARLY, number).replace(self.file(ENTRIES, number))
         self.sync()
 

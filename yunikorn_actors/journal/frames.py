@@ -57,6 +57,8 @@ def frames_in(data: bytes, end: int | None) -> Iterator[Frame]:
     while place < stop:
         frame = frame_at(view[:stop], place)
         if frame is None:
+            # Only the last file may be torn, and only at its end; anywhere else something was
+            # damaged.
             if is_last and is_torn(view, place):
                 return
             raise Damaged(place, stop)
@@ -78,6 +80,7 @@ def frame_at(data: memoryview, place: int) -> Frame | None:
 def _size_at(data: memoryview, place: int) -> int | None:
     if len(data) - place < _HEAD:
         return None
+    # The length has a checksum of its own: a wrong one would send the reader anywhere.
     numbers = data[place : place + _NUMBERS.size]
     (check,) = _CHECK.unpack_from(data, place + _NUMBERS.size)
     return _NUMBERS.unpack(numbers)[0] if crc32(numbers) == check else None
@@ -88,4 +91,5 @@ def is_torn(data: memoryview, place: int) -> bool:
     if len(data) - place < _HEAD or not any(data[place:]):
         return True
     size = _size_at(data, place)
+    # The record would reach beyond the file: it was being written.
     return size is not None and place + _HEAD + size >= len(data)

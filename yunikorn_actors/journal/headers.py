@@ -140,9 +140,11 @@ def bytes_of(path: Path, at_most: int | None = None) -> bytes:
 
 def first_header(path: Path) -> Header | None:
     """Read the first record; None where the file ends before that was written whole."""
+    # A header is small: of a file of 64 MiB only its beginning is read.
     data = memoryview(bytes_of(path, _HEADER_BYTES_MAX))
     frame = frame_at(data, 0)
     if frame is None:
+        # Whether it is torn or damaged shows only with all of the file.
         whole = memoryview(bytes_of(path))
         if is_torn(whole, 0):
             return None
@@ -156,6 +158,7 @@ def decoded(path: Path, frame: Frame) -> Header:
     except msgspec.MsgspecError as error:
         # It is a record, of another kind: those before it are missing, or came behind it.
         raise Damaged(0, path.stat().st_size) from error
+    # The remedy is the version that wrote it, which its header names.
     if header.format != FORMAT:
         raise JournalError(
             f"{path} has format {header.format} (byte 0), this version reads {FORMAT}: start the "

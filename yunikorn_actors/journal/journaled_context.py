@@ -1,7 +1,8 @@
 """Context with a journal: what a handler took and issued is written before it is carried out.
 
 A driver carries effects out after the handler has returned, so whatever is announced is in the
-file. A handler that raises leaves nothing: the message that broke it does not break the next core.
+file. A handler that raises leaves nothing: the message that broke it does not break the next core
+(ADR 28).
 """
 
 from collections.abc import Iterator
@@ -51,16 +52,19 @@ class Entries:
 
     def of(self, taken: list[Message], effects: list[Effect], now_ns: int) -> Entry | None:
         """Note what a handler took and issued; None where the next core needs nothing of it."""
+        # The event publisher gets every fact, so what goes there is the whole truth.
         issued = [
             (type(it.message).__name__, it.message)
             for it in effects
             if type(it) is Send and it.to == EVENT_PUBLISHER and type(it.message) not in _UNKEPT
         ]
         requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
+        # A cycle or a question changes nothing that the next core needs.
         if not issued and not requests:
             return None
         # Long work goes on in messages that say nothing of what it is.
         changes = self._known != self._context.changes
+        # A request that changes who is registered, even where the registry counts nothing.
         changes = changes or any(type(it) in _REGISTRATIONS for it in taken)
         self._known = self._context.changes
         tallies = self._tallies()
@@ -70,6 +74,7 @@ class Entries:
             issued=tuple(issued),
             registered=self._context.registered if changes else None,
             tallies=tallies,
+            # As seldom as the tallies: it is as large as what policies keep.
             folds=self._context.folds() if tallies else {},
         )
 
@@ -78,6 +83,7 @@ class Entries:
             self._until_tally -= 1
             return {}
         self._until_tally = TALLY_EVERY
+        # Cheap sums: comparing everything would take hundreds of milliseconds.
         partitions = self._context.partitions.items()
         return {name: tally_of(it.state, it.epoch) for name, it in partitions}
 
@@ -92,6 +98,7 @@ class Kept(Joining):
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         effects = self._context.handle(message, now_ns)
+        # After the handler and before its effects: that is the promise of the journal.
         self._keep([message], effects, now_ns)
         return effects
 
@@ -104,6 +111,7 @@ class Kept(Joining):
 
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
         taken: list[Message] = []
+        # Noted as they are taken: how many join is known only afterwards.
         effects = self._context.handle_together(_noted(messages, taken), now_ns)
         self._keep(taken, effects, now_ns)
         return effects

@@ -1,8 +1,8 @@
-"""The state that the files of a row make; what does not follow from what stands before is refused.
+"""Reading a journal: the state that its files make; what does not follow is refused.
 
 Checksums find bytes that changed. That each record names the one before it finds records that were
-removed, doubled or moved. Only what passes both is done again, so a replay that then goes wrong is
-the fault of the version and not of the disk.
+removed, doubled or moved. Only what passes both is applied, so a replay that then goes wrong is the
+fault of the version and not of the disk.
 """
 
 from collections.abc import Iterator
@@ -53,6 +53,8 @@ class Reading(NamedTuple):
 
 def read(folder: Folder, row: Row) -> Reading:
     """Make the state, and find where the next file goes on."""
+    # A large state is millions of objects that live: collecting in between takes a third of the
+    # time.
     with without_collections():
         return _read(folder, row)
 
@@ -68,6 +70,7 @@ def _read(folder: Folder, row: Row) -> Reading:
     place: EndOfFile | None = None
     if row.snapshot:
         truth = _restored(folder, row.snapshot)
+        # A snapshot carries the place where the files behind it go on.
         place = _end_of(folder.file(SNAPSHOT, row.snapshot), row.snapshot)
     for link in row.links:
         place = _Replay(folder, link, truth).place()
@@ -109,6 +112,7 @@ def begun_with(file: Path) -> Truth:
         raise BadSnapshot(
             f"cannot be restored from byte {state.place} on ({error!r})", _fault_of(header)
         ) from error
+    # The digest is over the whole state: what decodes may still be another state.
     if truth.digest() != header.state:
         raise BadSnapshot(
             f"does not make the state that it was written from (byte {state.place})",
@@ -118,6 +122,7 @@ def begun_with(file: Path) -> Truth:
 
 
 def _parts_of(data: bytes) -> list[Frame]:
+    # Up to the end: a snapshot is never torn, as it gets its name when it is on the disk.
     frames = [*frames_in(data, len(data))]
     if len(frames) != _PARTS_OF_A_SNAPSHOT:
         place = frames[1].end if len(frames) > _PARTS_OF_A_SNAPSHOT else len(data)
@@ -178,9 +183,11 @@ class _Replay:
                     f"{self._named(wrong, frame)}, entry {number}", frame
                 ) from wrong
             except WrongReplay as wrong:
+                # The record is sound, and leads to something else: the remedy is the version.
                 raise self._wrong(header, wrong, number, frame) from wrong
             last, is_ended = frame, entry.ended
         self._compare_end(last)
+        # Only the last file may have lost its end.
         if self._link.end is None:
             self._say_how_it_ends(header, last, is_ended=is_ended)
         return EndOfFile(number=self._link.number, bytes=last.end, check=last.check)
@@ -205,6 +212,7 @@ class _Replay:
 
     def _named(self, wrong: OutOfRow | None, frame: Frame) -> str:
         """Tell which: the record stands there twice, or does not follow the one before it."""
+        # Which of the three it is decides what a person looks for.
         payload = bytes(frame.payload)
         for other in self._whole():
             if other.place < frame.place and bytes(other.payload) == payload:
@@ -227,6 +235,7 @@ class _Replay:
 
     def _compare_end(self, last: Frame) -> None:
         end = self._link.end
+        # Without a checksum, as in older versions, there is nothing to compare.
         if end is None or end.check in (None, last.check):
             return
         raise self._refused(
@@ -244,6 +253,7 @@ class _Replay:
                 last.end,
             )
         elif header.is_chained and not is_ended:
+            # Stopped cores leave a mark; without it the end may have been cut between two records.
             logger.warning(
                 "{} ends at byte {} without the mark of a core that stopped: it was killed, or "
                 "what came behind is missing",

@@ -1,4 +1,4 @@
-"""The state of a core, made again from what its Context has issued.
+"""The state of a core, made again from what its Context issued.
 
 Facts say what is true, and the same code that applied them in Context applies them here. Nothing is
 decided again, so neither the version of the planner nor its choices matter. Whether the facts make
@@ -44,7 +44,7 @@ class OutOfRow(WrongReplay):
 
 
 class Tally(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What Context had in a partition: little enough to be noted by the way."""
+    """What Context had in a partition: a few sums, cheap enough to be noted now and then."""
 
     epoch: int
     revision: int
@@ -63,6 +63,7 @@ def tally_of(state: PartitionState, epoch: int) -> Tally:
         nodes=len(state.nodes),
         applications=len(state.applications),
         allocations=state.allocation_count,
+        # Saturated, as a message holds no more; the books themselves are exact.
         allocated={} if root is None else saturated(pruned(root.allocated)),
         pending={} if root is None else saturated(pruned(root.pending)),
     )
@@ -89,6 +90,7 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The core stopped, and this is the last record."""
 
 
+# As `Entry`, with messages that are decoded only when they are applied.
 class StoredEntry(Struct, frozen=True, kw_only=True):
     at_ns: int
     requests: msgspec.Raw = msgspec.Raw()
@@ -113,6 +115,7 @@ _decoders: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 
 def follows(payload: memoryview) -> int | None:
     """Return the checksum that a record names of the one before it; None if it names none."""
+    # Only this field: it is asked of records that may be none of ours.
     try:
         return _followers.decode(payload).follows
     except msgspec.MsgspecError:
@@ -151,8 +154,11 @@ class Truth:
         try:
             issued = [_decoders[name].decode(data) for name, data in entry.issued]
             self.registered = entry.registered or self.registered
+            # Revision first: a gap must not be applied, or all that follows would be wrong quietly.
             for message in issued:
                 self._compare_revision(message)
+                # The publisher counts event numbers on; without it readers would find other numbers
+                # after a restart.
                 self.publisher.handle(message, entry.at_ns)
                 self._apply(message)
         except WrongReplay:
@@ -162,6 +168,8 @@ class Truth:
             raise WrongReplay(f"it cannot be done again ({error!r})") from error
         for name, noted in entry.tallies.items():
             self._compare(name, noted)
+            # What policies keep cannot be made from facts without the policies: it is taken as
+            # noted.
             self._folds(name, noted.epoch).note(entry.folds.get(name, {}))
 
     def _compare_revision(self, message: Message) -> None:
@@ -173,6 +181,7 @@ class Truth:
 
     def _compare(self, name: str, noted: Tally) -> None:
         made = tally_of(self._state(name, noted.epoch), noted.epoch)
+        # Equal sums do not prove an equal state; the digest of a snapshot does.
         if made != noted:
             raise WrongReplay(f"{name} comes to {made}, and the core that wrote it had {noted}")
 
@@ -207,6 +216,7 @@ class Truth:
             sizes = accumulate(len(encode(app)) for _, app in newest_first)
             for (serial, _), size in zip(newest_first, sizes, strict=True):
                 if size > bytes_max:
+                    # Only of what is remembered: nothing is decided by it.
                     state.forget(serial)
 
     def digest(self) -> str:

@@ -1,11 +1,11 @@
-"""The journal of a core that runs: records are written, and old files give way to a snapshot.
+"""Writing the journal of a core that runs; old files give way to a snapshot.
 
 A record is written before `append` returns, so a process that is killed loses none. A thread brings
-it to the disk within 100 ms; this is what a power cut may take. Where a record cannot be written,
+it to the disk within 100 ms; this is what a power cut may take. When a record cannot be written,
 the file is cut back to the record before it and nothing more is taken.
 
 When a file is long enough, the same thread begins the next one, and another process makes a
-snapshot of what came before it (`folding`). The core waits for neither.
+snapshot of what came before it (`compaction`). The core waits for neither.
 """
 
 import errno
@@ -39,6 +39,8 @@ from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.recording.logs import logger
 from yunikorn_actors.values.masking import masked_repr
 
+# One write to the disk for all records of that time: a sync for each would cap the core at the
+# speed of the disk.
 SYNC_S: Final = 0.05
 ROTATE_BYTES: Final = 64 * 2**20
 """A file is at least so long before another one is begun."""
@@ -68,6 +70,7 @@ class Journal:
         self._end = 0
         self._check = 0
         """The checksum of the last record of its file."""
+        # Held for one write, and for the change of files.
         self._writing = threading.Lock()
         self._is_dirty = threading.Event()
         self._closing = False
@@ -92,6 +95,7 @@ class Journal:
             self._folder.leave(self._lock)
             if self._file >= 0:
                 os.close(self._file)
+            # Faults of the journal say their remedy already.
             if isinstance(error, OSError) and not isinstance(error, JournalError):
                 raise JournalError(self._why(error)) from error
             raise
@@ -108,6 +112,7 @@ class Journal:
                 f"the journal {folder.path} cannot be read: {error.strerror}: let user "
                 f"{os.geteuid()} list and read it (chown, chmod), or name another folder"
             ) from error
+        # Refused before anything is changed: with other policies the state would be another one.
         self._policies.compare(policies_of(row, made.truth), f"journal {folder.path}")
         # Nothing was changed up to here: what cannot be read stays as it is.
         folder.drop_parts()
@@ -117,9 +122,11 @@ class Journal:
         self._current = self.number
         self._file = folder.create(EARLY, self.number)
         try:
+            # The header is on the disk before the file counts.
             self._write(self._header(self.number, made.place))
             os.fsync(self._file)
             if made.place is not None:
+                # Ended applications are the only part that would grow without a bound.
                 made.truth.forget(APPLICATION_BYTES_MAX)
                 self.restored = write_part(folder, self.number, self._id, made)
         except OSError:
@@ -128,6 +135,8 @@ class Journal:
                 folder.file(EARLY, self.number).unlink()
             raise
         if made.place is not None:
+            # In this order: the snapshot counts, then the file that goes on from it, then older
+            # ones may go.
             folder.adopt(self.number)
         folder.settle(self.number, self._id)
         # The snapshot that was read is good. The new one was not read back yet.
@@ -145,10 +154,12 @@ class Journal:
                 self._append(entry)
         if self.failure is not None:
             raise JournalError(self._why(self.failure)) from self.failure
+        # Set behind the write: the thread syncs everything that stood there when it woke.
         self._is_dirty.set()
 
     def _append(self, entry: Entry) -> None:
         try:
+            # Named by the one before it, so a removed record is found.
             self._write(framed(encode(replace(entry, follows=self._check))))
         except OSError as error:
             self._fail(error)
@@ -165,6 +176,7 @@ class Journal:
         self._closing = True
         self._is_dirty.set()
         self._thread.join(_left(deadline))
+        # Together: either the thread has done its last, or it lets go of the files itself, later.
         with self._ending:
             self._is_left = not self._has_synced
         if self._is_left:
@@ -184,11 +196,14 @@ class Journal:
         After the deadline files stay open: a number that is closed may be another file's.
         """
         seconds = _left(deadline)
+        # First the other process: it reads files of this folder.
         if self._folding is not None and not self._folding.stop(seconds):
             return
         if not self._writing.acquire(timeout=-1 if seconds is None else seconds):
             return
         try:
+            # Nothing more is taken: a late handler must not write under a number that is another
+            # file's.
             self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
             for descriptor in (self._file, self._lock):
                 with suppress(OSError):
@@ -199,6 +214,7 @@ class Journal:
     def forget(self) -> None:
         """This is a copy in a forked process: the folder is the parent's."""
         self._closing = True
+        # Only the descriptors of this copy; the lock of the parent stays held.
         os.close(self._file)
         os.close(self._lock)
 
@@ -228,6 +244,7 @@ class Journal:
         except Exception as error:  # noqa: BLE001 - the edge: nothing would be brought to the disk
             fault = error if isinstance(error, OSError) else None
             self.failure = fault or OSError(errno.EIO, masked_repr(error))
+        # Under `_ending`, so exactly one of the two threads lets go.
         with self._ending:
             self._has_synced = True
         if self._is_left:
@@ -242,6 +259,7 @@ class Journal:
             is_last = self._closing
             os.fdatasync(self._file)
             if not is_last:
+                # Never at the end: a file that is begun then would have nothing in it.
                 if self._is_long_enough():
                     self._rotate()
                 time.sleep(SYNC_S)
@@ -258,6 +276,7 @@ class Journal:
             # another's by the time that it writes.
             self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
 
+    # Also not while a snapshot is being made: the next one begins where that ends.
     def _is_long_enough(self) -> bool:
         grown = self._end - self._tried_at
         if grown < ROTATE_BYTES or (self._folding is not None and self._folding.is_at_work):
@@ -270,6 +289,7 @@ class Journal:
         Context waits for no disk: what it writes into the next file counts once the former one is
         on the disk, and is early until then.
         """
+        # The former file may not have its final name yet, if that failed the last time.
         try:
             self._settle()
             former = self._begin()
@@ -285,6 +305,7 @@ class Journal:
         finally:
             os.close(former)
         try:
+            # Only now is the former file whole for good, so the new one may lose the name `early`.
             self._settle()
             self._folding = Folding(self._folder, self._current)
         except (OSError, RuntimeError) as error:
@@ -294,6 +315,7 @@ class Journal:
     def _begin(self) -> int:
         """Return the file that is left; nobody writes into it any more."""
         folder = self._folder
+        # Above every number that was ever used in this folder.
         number = max(self._current, *folder.numbers(*COUNTED)) + 1
         created = folder.create(EARLY, number)
         # Made outside of the lock, as that takes a disk its time; only the change of files keeps
@@ -301,10 +323,12 @@ class Journal:
         with self._writing:
             former, end, check = self._file, self._end, self._check
             place = EndOfFile(number=self._current, bytes=end, check=check)
+            # From the next record on everything goes to the new file.
             self._file, self._end = created, 0
             try:
                 self._write(self._header(number, place))
             except OSError:
+                # Back to the former one, as if nothing had been tried.
                 self._file, self._end, self._check = former, end, check
                 os.close(created)
                 folder.file(EARLY, number).unlink()

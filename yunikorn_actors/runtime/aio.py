@@ -1,9 +1,9 @@
 """The core for programs that run on an event loop.
 
 Calls go out on threads, so the loop never waits for the core; those of one resource manager are
-made one after the other, in the order in which the program made them. Not even a plain update is
-made on the loop itself: it may have to ask a directory for the groups of a user, and a core may
-hold back a caller who is too far ahead of it.
+made one after the other, in the order in which the program made them. Even a plain update is not
+made on the loop: it may have to ask a directory for the groups of a user, and a core may hold back
+a caller that is too far ahead of it.
 """
 
 import asyncio
@@ -43,9 +43,10 @@ _Core = TypeVar("_Core", bound=Core)
 
 
 class AsyncCore(Generic[_Core]):
-    """The calls of a core, each to be awaited; a handle gives out what the core says.
+    """The calls of a core, each to be awaited.
 
-    A call that is cancelled before its turn is not made; one that is under way goes on unheard.
+    A call that is cancelled before its turn is not made; a call that is under way is finished, and
+    its outcome is dropped.
     """
 
     def __init__(self, core: _Core) -> None:
@@ -104,6 +105,7 @@ class AsyncCore(Generic[_Core]):
         kind that is not wanted are not kept.
         """
         caller = _caller_of(request)
+        # Made on the loop, because it has an event of the loop; filled on a delivery thread.
         inbox = Inbox(caller or "", asyncio.get_running_loop(), wants, callback)
         responses = Responses(inbox)
         await self._call(caller, self._register, request, inbox)
@@ -178,10 +180,12 @@ class AsyncCore(Generic[_Core]):
         """Close a feed; who is cancelled meanwhile has closed it all the same."""
         closing = self._close_soon(close)
         if closing is not None:
+            # Shielded: a reader that is cancelled must not leave a feed open.
             await asyncio.shield(asyncio.wrap_future(closing))
 
     def _close_soon(self, close: Close) -> Future[None] | None:
         """Callable on any thread; None once the core is stopped, which has ended all feeds."""
+        # A core that was stopped has shut its threads down: submitting raises.
         try:
             return self._calls.submit(None, close)
         except RuntimeError:
@@ -198,6 +202,7 @@ class AsyncCore(Generic[_Core]):
     ) -> Callable[[_Report], object] | None:
         if hook is None:
             return None
+        # Hooks are called on threads of the core, and a program on a loop expects them on the loop.
         return lambda report: self._loop.call_soon_threadsafe(hook, report)
 
     # -- on the threads of the calls
@@ -214,12 +219,14 @@ class AsyncCore(Generic[_Core]):
             inbox.end(self._core.failure)
 
     def _take_leave(self, call: Callable[[str], None], rm_id: str) -> None:
+        # The call first: one that raises leaves the manager registered, with its iterators.
         call(rm_id)
         inbox = self._inboxes.pop(rm_id, None)
         if inbox is not None:
             inbox.end()
 
     def _end_all(self) -> None:
+        # Set before the walk: a registration that comes later looks at it (see `_register`).
         self._is_over = True
         for inbox in self._inboxes.copy().values():
             inbox.end(self._core.failure)

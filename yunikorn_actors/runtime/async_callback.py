@@ -1,7 +1,8 @@
 """Questions of the core to a program on an event loop.
 
 The core asks on a delivery thread, which waits; the program answers on its loop, so its methods
-need no lock. A core that is over, or another registration, lets the delivery thread go.
+need no lock. When the core is over, or another registration has come, the delivery thread is let
+go.
 """
 
 import asyncio
@@ -85,6 +86,7 @@ class Answerer:
         """Return what the method returns, or `otherwise` if nobody waits for it any more."""
         work = _answer(getattr(self._callback, method), arguments)
         try:
+            # Under the lock `end` sees either no question or this one, and cancels it.
             with self._lock:
                 if self._is_over:
                     # Never awaited otherwise, which Python complains about.
@@ -102,6 +104,7 @@ class Answerer:
             if self._has_ended():
                 return otherwise
             raise
+        # Raised here, on the delivery thread: it is reported as raised by the callback.
         if exit_ is not None:
             raise exit_
         return answer
@@ -113,6 +116,7 @@ class Answerer:
         with self._lock:
             self._is_over = True
             asked = self._asked
+        # Outside of the lock: cancelling may run callbacks of the future on this thread.
         if asked is not None:
             asked.cancel()
 

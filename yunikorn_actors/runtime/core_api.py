@@ -1,4 +1,4 @@
-"""What a program may rely on wherever its core is, and what is built upon a core needs of it."""
+"""The calls that a program may rely on, wherever its core is."""
 
 from abc import abstractmethod
 from collections.abc import Callable

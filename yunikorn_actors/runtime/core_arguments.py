@@ -1,4 +1,4 @@
-"""What a program gives when it makes or stops a core: refused there at once."""
+"""What a program gives to make or stop a core: each argument is checked at the call."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from yunikorn_actors.values.durations import LONGEST_S
 
 
 def read_config(config: str | Path, policies: Policies = NO_POLICIES) -> str:
-    """Return the text, which has no fault.
+    """Read and check a configuration; return its text.
 
-    A text differs from the name of a file by a colon, which every text has that says anything.
+    A text differs from the name of a file by a colon, which every text that says anything has.
     """
     is_text = isinstance(config, str) and (":" in config or not config.strip())
     text = str(config) if is_text else read_file(Path(config))
@@ -28,7 +28,10 @@ def read_config(config: str | Path, policies: Policies = NO_POLICIES) -> str:
 
 
 def read_file(path: Path) -> str:
-    """Return its text; of one that has no end enough to be refused for its size."""
+    """Read a file; of one without an end no more than is needed to refuse it for its size.
+
+    A pipe or a device may never end.
+    """
     with path.open("rb") as file:
         data = file.read(TEXT_BYTES_MAX + 1)
     try:
@@ -81,14 +84,14 @@ def check_forms(**given: object) -> None:
 
 
 def read_timeout(call: str, timeout: object) -> float:
-    """Return seconds that every wait takes: `inf` is as long as can be."""
+    """Return seconds that every wait accepts: `inf` becomes the longest one."""
     if not isinstance(timeout, int | float) or isnan(timeout):
         raise InvalidRequest(f"{call}: timeout: must be seconds, not {timeout!r:.100}")
     return float(min(timeout, LONGEST_S))
 
 
 def check_process(process: int) -> None:
-    """Raise in the fork of a process: what it waits for has stayed with the parent."""
+    """Raise in the fork of a process: the threads that it would wait for are the parent's."""
     if os.getpid() != process:
         raise CoreStopped(
             "the core is the parent's, whose threads a forked process does not have: wait for this "

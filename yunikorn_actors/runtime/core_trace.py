@@ -1,4 +1,4 @@
-"""The recording of a core that runs: opened with its header, closed with the states it ended in."""
+"""The recording of a core that runs: opened with its header, closed with the final states."""
 
 import hashlib
 import time
@@ -56,7 +56,10 @@ class CoreTrace:
         left: Iterable[Actor],
         deadline: float,
     ) -> None:
-        """A machine that failed, or that is still at work, is in no state to speak of."""
+        """Write the footer: the states in which the machines ended.
+
+        A machine that failed, or that is still at work, is left out: its state may be half changed.
+        """
         if self._recorder is None:
             return
         footer: dict[str, Any] = {"states": {}}

@@ -1,8 +1,8 @@
-"""Event records as they come, for the reader that iterates over them.
+"""Event streams: event records for a reader that iterates over them.
 
-Each stream has room for so many records that were not taken yet. What comes beyond that is counted
-and not kept: the core never waits for a reader. A stream ends when it is closed or the core is
-over; what it has kept by then can still be taken.
+Each stream has room for a number of records that were not taken yet. What comes beyond that is
+counted and not kept: the core never waits for a reader. A stream ends when it is closed or the core
+is over; what it has kept by then can still be taken.
 """
 
 import threading
@@ -37,9 +37,11 @@ class Feed(si.ResourceManagerCallback):
         taken = events[: max(0, self._room - len(self.kept))]
         self.overflow += len(events) - len(taken)
         self.kept.extend(taken)
+        # On every batch, also one that was dropped: the reader may wait for the count.
         self.on_change()
 
     def end(self, failure: CoreError | None = None) -> None:
+        # Twice is once: a stop and a failure may both end it.
         if not self.has_ended:
             # The failure first: a reader that sees the end looks for it.
             self.failure, self.has_ended = failure, True
@@ -102,6 +104,7 @@ class EventStream(Iterator[si.EventRecord], ClosedAtEnd):
                     return record
                 if is_over:
                     raise StopIteration
+                # Without a time: the end of the core wakes it.
                 self._changed.wait()
 
     def _notify(self) -> None:
@@ -115,6 +118,7 @@ class EventStreams(ABC):
     def event_stream(self, history: int = 0) -> EventStream:
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
+        # A history that is longer than the room would overflow at once.
         feed = Feed(max(ROOM, history))
         return EventStream(feed, self.open_feed(feed, history))
 

@@ -1,7 +1,7 @@
-"""What has gone wrong reaches the program: by its hook, else as a line on standard error.
+"""Failure hooks: what went wrong reaches the program, by its hook or on standard error.
 
-A failure is seen by nobody if it goes to a log that is off. So whatever no sink of the log has
-taken is printed, unless the program has a hook for it.
+A failure that goes to a log which is off reaches nobody. So what no sink of the log has taken is
+printed, unless the program has a hook for it.
 """
 
 import time
@@ -60,6 +60,8 @@ class Hooks:
     def failed(self, failure: CoreFailed, error: BaseException | None) -> None:
         is_logged = logger.error("{}", failure, exception=error)
         if self._on_failure is not None:
+            # A copy: an exception that is raised again elsewhere would collect the frames of every
+            # caller.
             _call("on_failure", self._on_failure, anew(failure))
         elif not is_logged:
             alarm(f"{gist_of(failure)}; the core takes nothing more: start another one")

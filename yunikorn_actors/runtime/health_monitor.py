@@ -1,6 +1,7 @@
-"""One thread that looks at the health of a core now and then, as long as a caller wishes it to.
+"""The health monitor: a thread that checks a core now and then, while a caller wishes it.
 
-Each look is a state dump, which Context makes between two messages; so nobody looks unasked.
+Each check is a state dump, which Context makes between two messages; so it is made only where
+somebody has asked for it.
 """
 
 import threading
@@ -24,6 +25,7 @@ class HealthWatch:
     def every(self, seconds: float | None) -> None:
         """Look that often from now on; None for not at all."""
         with self._condition:
+            # After a stop no thread is started: nobody would join it.
             if seconds == self._seconds or self._stopping:
                 return
             self._seconds = seconds
@@ -49,9 +51,11 @@ class HealthWatch:
         while True:
             with self._condition:
                 seconds = self._seconds
+                # Waits for the interval, or for a change of the wish, whichever comes first.
                 changed = self._condition.wait_for(partial(self._has_changed, seconds), seconds)
                 if self._stopping:
                     return
+            # A change of the interval is no reason to look: the time begins anew.
             if not changed and not self._tell():
                 return
 
@@ -64,6 +68,7 @@ class HealthWatch:
         try:
             health = self._look()
         except NoReply as error:
+            # The core was busy for longer than a question waits: it is asked again the next time.
             logger.warning("health check: {}", error)
             return True
         except (CoreStopped, CoreFailed):

@@ -1,8 +1,8 @@
 """Threads that make calls for a caller that must not wait.
 
-Calls for one caller are made one after the other in the order of `submit`; those for nobody in
-particular are made at once. A caller is known as long as one of its calls waits, so names that come
-and go leave nothing behind, and a call that takes long delays those of its own caller alone.
+Calls for one caller are made one after the other in the order of `submit`; calls without a caller
+are made at once. A caller is known as long as one of its calls waits, so names that come and go
+leave nothing behind, and a long call delays those of its own caller alone.
 """
 
 import asyncio
@@ -60,6 +60,7 @@ class OrderedCalls:
 
 def _answering(future: Future[_Result], call: Callable[[], _Result]) -> Callable[[], None]:
     def work() -> None:
+        # Cancelled before its turn: the call is not made.
         if not future.set_running_or_notify_cancel():
             return
         try:
@@ -79,8 +80,8 @@ Close: TypeAlias = Callable[[], None]
 async def opened(opening: Future[Close], close_later: Callable[[Close], object]) -> Close:
     """Wait for a feed that another thread opens.
 
-    Its reader may be cancelled meanwhile. The feed is opened all the same, and would be kept for
-    ever: so it is closed, by a function that waits for nothing.
+    Its reader may be cancelled meanwhile. The feed is opened all the same and would stay open for
+    ever, so it is closed then, by a function that waits for nothing.
     """
 
     def close(opening: Future[Close]) -> None:
@@ -90,5 +91,6 @@ async def opened(opening: Future[Close], close_later: Callable[[Close], object])
     try:
         return await asyncio.wrap_future(opening)
     except BaseException:
+        # Also for a cancellation, which is no Exception.
         opening.add_done_callback(close)
         raise

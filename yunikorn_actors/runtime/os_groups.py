@@ -1,7 +1,7 @@
 """The accounts of the operating system, for the resolver `os`.
 
-What is asked here may be a directory on the network behind the system's own interface, so a call
-can take its time: it is made on the thread of the caller and never on one of the core.
+The system may ask a directory on the network, so a look-up can take its time: it is made on the
+thread of the caller, never on one of the core.
 """
 
 import grp

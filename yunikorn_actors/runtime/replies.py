@@ -1,4 +1,4 @@
-"""Answers on their way to callers that wait for them."""
+"""Replies on their way to callers that wait for them."""
 
 import threading
 from itertools import count
@@ -18,6 +18,8 @@ class Replies:
         self._closed = False
 
     def open(self) -> str:
+        # Never used again: an answer that comes too late finds no slot, and not that of another
+        # call.
         address = reply_address(next(self._numbers))
         slot: SimpleQueue[Message | None] = SimpleQueue()
         with self._lock:
@@ -40,7 +42,7 @@ class Replies:
             return None
 
     def answer(self, address: str, message: Message) -> None:
-        """Hand the answer over; a caller that has given up does not get it."""
+        """Hand an answer over; a caller that has given up does not get it."""
         with self._lock:
             slot = self._slots.get(address)
         if slot is not None:

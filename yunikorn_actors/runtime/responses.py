@@ -1,14 +1,14 @@
-"""Responses to a resource manager, on their way from its delivery thread to an event loop.
+"""Responses to a resource manager, from its delivery thread to an event loop.
 
 Answers are taken through asynchronous iterators, in the order in which the core gave them, and each
-is given out once. What has not been taken yet is kept in the inbox and not in an iterator, so one
-that is abandoned or cancelled loses nothing and leaves nothing behind. When too much of one kind is
-waiting, the delivery thread of that resource manager waits as well: nothing is lost, and nobody
-else is held up. What then piles up behind it is the core's to bound.
+is given out once. What has not been taken yet is kept in the inbox and not in an iterator, so an
+iterator that is abandoned or cancelled loses nothing and leaves nothing behind. When too much of
+one kind is waiting, the delivery thread of that resource manager waits as well: nothing is lost,
+and nobody else is held up. What then waits behind it is bounded by the core.
 
-One kind that nobody takes must not silence the others. So the delivery thread does not wait for
-ever while the program waits for another kind: it drops what has no room, and leaves a gap that an
-iterator of that kind comes to.
+A kind that nobody takes must not silence the others. So the delivery thread waits no longer than
+its patience while the program waits for another kind: it drops what has no room, and leaves a gap
+that an iterator of that kind comes to.
 """
 
 import asyncio
@@ -97,6 +97,7 @@ class Responses:
 
     def __init__(self, inbox: "Inbox") -> None:
         self._inbox = inbox
+        # Not at the exit of the interpreter: the loop may be gone by then.
         weakref.finalize(self, inbox.abandon).atexit = False
 
     def allocations(self) -> AsyncIterator[si.AllocationResponse]:
@@ -114,6 +115,8 @@ class Responses:
     def events(self) -> AsyncIterator[tuple[si.EventRecord, ...]]:
         """Event records from now on, some at a time."""
         stream = self._stream("events")
+        # From here on and not from the registration: records of before would fill the room of a
+        # program that never asked for them.
         self._inbox.takes_events = True
         return stream
 
@@ -222,6 +225,7 @@ class Inbox(StandIn):
         self._hand_over("node", response)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
+        # Events are a feed: without a reader they are not kept at all.
         if self.takes_events:
             self._hand_over("events", events)
 
@@ -253,12 +257,14 @@ class Inbox(StandIn):
         if self._await_room(kind):
             self._on_loop(self._arrive, kind, value)
         elif not self._is_closed:
+            # Closed meanwhile: there is no reader to leave a gap for.
             self._give_up(kind)
             self._on_loop(self._miss, kind)
 
     def _await_room(self, kind: Kind) -> bool:
         """Wait until there is room, the end, or no longer any use in waiting."""
         with self._changed:
+            # A loop, as the patience grows shorter and readers come and go while this thread waits.
             while self._untaken[kind] >= ROOM:
                 seconds = self._patience(kind)
                 if self._is_closed or (seconds is not None and seconds <= 0):
@@ -266,12 +272,15 @@ class Inbox(StandIn):
                 self._tell_of_waiting(kind)
                 self._changed.wait(seconds)
             self._untaken[kind] += 1
+            # When it became full: the patience runs from there, not from the last response.
             if self._untaken[kind] == ROOM:
                 self._full_s[kind] = time.monotonic()
         return True
 
     def _patience(self, kind: Kind) -> float | None:
         """Seconds that this kind may hold up the others; None while nobody waits for these."""
+        # No iterator waits, or each that waits takes this kind too and will come to it: then
+        # waiting is right.
         if all(kind in kinds for kinds in self._waited_for):
             return None
         return self._full_s[kind] + PATIENCE_S - time.monotonic()
@@ -300,6 +309,7 @@ class Inbox(StandIn):
 
     def end(self, failure: CoreError | None = None) -> None:
         """Nothing more comes; what has been handed over can still be taken."""
+        # First: a question that waits for the loop would keep the delivery thread here.
         self._answerer.end()
         with self._changed:
             self._is_closed = True
@@ -329,12 +339,14 @@ class Inbox(StandIn):
 
         Between finding and giving nothing can be cancelled, so nothing is lost.
         """
+        # On the loop alone: between the look and the wait nothing can arrive unseen.
         while (response := self._oldest(kinds)) is None:
             if self._failure is not None:
                 raise anew(self._failure)
             if self._has_ended:
                 raise StopAsyncIteration
             with self._changed:
+                # So that the delivery thread sees that a full kind has to give way.
                 self._waited_for.append(kinds)
                 self._changed.notify_all()
             try:
@@ -345,6 +357,7 @@ class Inbox(StandIn):
         return response
 
     def _oldest(self, kinds: tuple[Kind, ...]) -> Response | None:
+        # The oldest of all its kinds: `responses()` gives out what came first.
         heads = [(self._kept[kind][0][0], kind) for kind in kinds if self._kept[kind]]
         if not heads:
             return None
@@ -357,6 +370,7 @@ class Inbox(StandIn):
                 "iterate over every kind that is wanted, and see state_dump() for what there is"
             )
         with self._changed:
+            # Room again: the delivery thread may go on.
             self._untaken[kind] -= 1
             self._changed.notify_all()
         return _RESPONSES[kind](kind, value)
@@ -368,6 +382,7 @@ class Inbox(StandIn):
 
     def _miss(self, kind: Kind) -> None:
         kept = self._kept[kind]
+        # A gap behind a gap is one gap with a larger count.
         last = kept[-1][1] if kept else None
         if isinstance(last, _Gap):
             last.count += 1
@@ -389,4 +404,5 @@ class Inbox(StandIn):
 
     def _wake(self) -> None:
         self._changed_on_loop.set()
+        # Replaced, so that an iterator which looks later waits for the next change.
         self._changed_on_loop = asyncio.Event()

@@ -1,13 +1,13 @@
-"""The core in service: its machines, which one dispatcher runs, callbacks on threads, the timers.
+"""The core in service: machines that one dispatcher runs, callbacks on threads, timers.
 
 With the driver `threads` the dispatcher has a thread of its own; with `direct` callers run the
 machines (`dispatcher`).
 
 `SchedulerCore` is what an embedder holds. Updates return at once; registration, configuration and
 questions wait for their answer and may not be called from a thread of the core, which would wait
-for itself. The first exception anywhere in the core is kept with its story; the core then takes
-nothing more and says so. Stopping is idempotent and may come from anywhere, a callback included;
-what has been taken and not handled by then is dropped.
+for itself. The first exception anywhere in the core is kept with its story; after that the core
+takes nothing more. Stopping is idempotent and may come from anywhere, a callback included; what has
+been taken and not handled by then is dropped.
 """
 
 import os
@@ -108,6 +108,7 @@ _OVER: Final[dict[_State, str]] = {
     "make another one in this process, or start processes with `spawn`",
 }
 """Why a core takes nothing, and the remedy."""
+# For forks alone: a child finds every core of its parent here (`_forked`).
 _cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
@@ -151,6 +152,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             on_callback_error=on_callback_error,
         )  # fmt: skip
         self.clock = clock or RealClock()
+        # Before `super().__init__`, which hands functions of these to its parts.
         self._set_up_actors(driver)
         slow = SlowPolicies(self.inside.policy_is_slow)
         known, lookups = Policies(policies, slow.call), {"os": accounts.groups_of}
@@ -161,10 +163,12 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             settings=_outside(settings or Settings(), self.clock.scale),
             instance=instance or os.urandom(4).hex(),
             schedulers=schedulers,
+            # A name of its own for each run: no two cores issue the same UUID.
             policies=known,
         )
         self._trace, self._journal_path = CoreTrace(trace), journal
         self._journal: Journal | None = None
+        # Read now: a program learns of a fault where it made the core, not where it starts it.
         self._config = None if config is None else read_config(config, known)
         self._own_policies, self._hooks = policies, Hooks(on_failure, on_callback_error)
         self._health = HealthWatch(lambda: health_of(self.questions.context_dump()))
@@ -211,6 +215,8 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
                 self.state = "stopped"
                 self._stop(STOP_TIMEOUT_S)
                 raise
+        # Outside of the lock, like every call of the dispatcher: it may run machines on this
+        # thread.
         self._go_on()
         # Without the lock: this waits for answers, and a machine that fails needs it to say so.
         try:
@@ -229,6 +235,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         How long it takes depends on how much that is: a question that got no answer is no failure.
         """
         if self._journal is not None and self._journal.restored is not None:
+            # Dropped: the state of a large core need not be kept twice.
             self._journal.restored = None
             with suppress(NoReply), without_collections():
                 self.questions.counts()
@@ -238,6 +245,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             self._journal = Journal(self._journal_path, self.topology.policies)
             # No other core has had this number, so no UUID comes again, whatever was lost.
             self.topology.instance += f"-{self._journal.number}"
+        # Before any actor: the first messages have to be in it.
         self.inside.recorder = self._trace.open(
             self.topology, self._driver, self.clock.now_ns(), self._config or ""
         )
@@ -245,6 +253,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             if self._journal is not None and isinstance(machine, Context):
                 machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
             self._actors.start(self.inside, address, machine)
+        # Machines stand before anything can be delivered to them.
         self._dispatcher.start()
         self._timers.start()
         if self._journal is not None and self._journal.restored is not None:
@@ -264,6 +273,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             before, self.state = self.state, "stopped"
         if self.is_inside():
             if before == "running":
+                # Inside: this thread cannot wait for itself, so another one stops the core.
                 self._stop_elsewhere(timeout)
         elif before == "running":
             self._stop(timeout)
@@ -281,6 +291,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
 
     def _await_stop(self, deadline: float) -> None:
         """Another thread is stopping the core, or has done so."""
+        # Not the lock: the one that stops needs it.
         self._stopped.wait(max(0.0, deadline - time.monotonic()))
         with self._lock:
             stopper = self._stopper
@@ -300,6 +311,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             self._health.join(max(0.0, deadline - time.monotonic()))
             self._trace.close(self.failure, self._actors.machines(), left, deadline)
             if self._journal is not None:
+                # Behind the trace and after the actors: no handler writes any more.
                 self._journal.close(max(JOURNAL_TIMEOUT_S, deadline - time.monotonic()))
             for actor in left:
                 logger.warning(
@@ -309,6 +321,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
                 )
             logger.info("core stopped")
         finally:
+            # The log is shared by all cores of the process; this one has no wish any more.
             logger.wish(self.topology.instance, None)
             self._stopped.set()
 
@@ -317,9 +330,11 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
 
         What a thread of the parent may have locked at that moment is made anew, and empty.
         """
+        # Only a running core has threads that are missing in the child.
         if self.state != "running":
             return
         self.state = "forked"
+        # Closes the copies of its descriptors; the folder stays the parent's.
         if self._journal is not None:
             self._journal.forget()
         self._lock, self.managers.order = threading.RLock(), threading.RLock()
@@ -335,12 +350,16 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
     # -- calls and callbacks
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
+        # Inside a callback or a machine the call is caused by the message in hand, so a recording
+        # links the two.
         actor = self.inside.running()
         if actor is not None and actor.at is not None:
             envelope = Envelope(actor.address, message, *actor.at, self.inside.stamp())
         else:
             cause = Cause(GATEWAY, 0)
             envelope = Envelope(GATEWAY, message, cause, stimulus, self.inside.stamp())
+        # Under the lock together with the check: a stop that comes between would leave a message
+        # that nobody handles.
         with self._lock:
             self.check_running()
             addressee = self.inside.by_address.get(address)
@@ -353,6 +372,8 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
 
     def is_inside(self) -> bool:
         """Whether this is a thread of the core, or one that runs its machines at this moment."""
+        # Two ways to be inside: a thread of an outsider, or a caller that runs the machines
+        # (`direct`).
         return self.inside.here.actor is not None or self._dispatcher.is_mine
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
@@ -362,13 +383,16 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
             )
+        # Opened before the question goes out, as the answer may come at once.
         reply_to = self._replies.open()
         try:
             with self._afterwards:
+                # `afterwards` lets the dispatcher run before this thread waits.
                 post(reply_to)
             answer = self._replies.wait(reply_to, REPLY_TIMEOUT_S)
         finally:
             self._replies.forget(reply_to)
+        # A core that stopped or failed says so; only a core at work has not answered.
         if answer is None:
             with self._lock:
                 self.check_running()
@@ -396,6 +420,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         """A call that is about to return is waited for; a thread of the core waits for nobody."""
         if self.is_inside():
             return
+        # Outside of the lock, as the stuck call may need it.
         stuck = self._actors.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
         if stuck is not None:
             _, call, _ = stuck.story[-1]
@@ -410,11 +435,14 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         with self._lock:
             self.check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
+            # Its thread starts here: a RuntimeError at the limit of threads leaves nothing
+            # registered.
             self._actors.start(self.inside, address, holder)
 
     def _open_follower(self, address: str, follower: Follower) -> None:
         with self._lock:
             self.check_running()
+            # A follower's failure ends the follower alone (ADR 25).
             holder = FollowerHolder(follower, partial(self._follower_raised, address))
             self._actors.start(self.inside, address, holder)
 
@@ -431,6 +459,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         self._hooks.callback_raised(address, type(call).__name__, raised)
 
     def _close_callback(self, address: str) -> None:
+        # Retired, not ended by force: a call that is under way ends by itself.
         self._actors.retire(address)
 
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
@@ -445,6 +474,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
             intervals = [it.health_check_ns or 0 for it in self._extras.values()]
         logger.wish(self.topology.instance, min(levels, key=LEVELS.index, default=None))
         every_ns = min((interval for interval in intervals if interval > 0), default=None)
+        # In the time of the world: the clock of the core may run faster.
         self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
 
     def _shown(self, dump: dict[str, Any]) -> dict[str, Any]:
@@ -455,6 +485,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
 
     def _let_callers_go(self) -> None:
         self._replies.close()
+        # A copy: managers may leave on other threads meanwhile.
         for registration in self.managers.registered.copy().values():
             registration.backlog.close()
         for feed in self._feeds.copy().values():
@@ -469,12 +500,15 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
         address = self.followers.open_stream(feed, history)
         with self._lock:
             self._feeds[address] = feed
+            # Under the lock together with the entry above: either `_let_callers_go` finds the feed,
+            # or this sees that it has passed.
             if self.state != "running" or self.failure is not None:
                 # It may have come too late to be ended with the others.
                 feed.end(self.failure)
         return partial(self._close_feed, address)
 
     def _close_feed(self, address: str) -> None:
+        # Popped first, so that two calls close once.
         if self._feeds.pop(address, None) is not None:
             self.followers.close_stream(address)
 
@@ -495,10 +529,12 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
         # The failure is there before a caller is let go: callers look for the reason. No machine
         # handles anything by then, so none acts on a truth that may be broken.
+        # The first one only: what fails afterwards is a consequence.
         with self._lock:
             is_first = self.failure is None
             if is_first:
                 self.failure = failure
+        # Nothing is handled from here on, whichever thread is in a handler.
         self._actors.silence()
         self._let_callers_go()
         if is_first:
@@ -574,6 +610,8 @@ class Inside:
 
     def running(self) -> Dispatched | Actor | None:
         """Return the actor that works on this thread: a machine that it runs, or an outsider."""
+        # The attribute is read without a lock: only the thread that runs the machines may believe
+        # it.
         machine = self._core._dispatcher.actor
         if machine is not None and self._core._dispatcher.is_mine:
             return machine
@@ -581,6 +619,7 @@ class Inside:
 
     def policy_is_slow(self, queue: str, policy: str, what: str) -> None:
         """Called within a machine, whose message it is not: no replay would find it slow."""
+        # By a message from outside: a replay gets that, and measures nothing.
         message = ReportPolicyFailed(
             partition="", epoch=0, queue=queue, policy=policy, failure=what, is_slow=True
         )
@@ -595,6 +634,7 @@ class Inside:
             case SetTimer():
                 assert actor.at is not None
                 # Sent when it is due: until then it waits for nobody.
+                # The cause is kept, so a trace shows which message armed the timer.
                 envelope = Envelope(TIMER, effect.message, *actor.at, effect.due_ns)
                 self._core._timers.arm(actor.address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
@@ -619,6 +659,7 @@ class Inside:
 
     def send_elsewhere(self, actor: Actor, to: str, message: Message) -> None:
         """Take what is for a caller or the gateway; what is for an actor that has ended is lost."""
+        # The gateway has no mailbox on threads: what it hears is taken on this very thread.
         if to == GATEWAY:
             self._record(actor, to, next(self._marks), message)
             self._core.managers.receive(message)
@@ -637,6 +678,7 @@ class Inside:
 
     def stamp(self) -> int | None:
         """Return when an envelope is made, for recording and meter; nobody else asks."""
+        # A clock is read for each message only where somebody reads the time.
         if self.recorder is None and self.meter is None:
             return None
         return self.clock.now_ns()
@@ -691,6 +733,7 @@ def _forked() -> None:
         core._become_a_copy()
 
 
+# Registered once for the process; cores that are gone are not in the set.
 os.register_at_fork(after_in_child=_forked)
 
 

@@ -1,7 +1,7 @@
-"""Which policies are slow: their calls are measured where a core runs on threads.
+"""Slow policies: calls of policies are timed where a core runs on threads.
 
-Nothing that is decided goes by the time that a call takes, and a recording does not measure it
-again: what comes of it is a message from outside.
+No decision depends on the time that a call takes, and a replay does not measure it again: a slow
+policy is reported by a message from outside.
 """
 
 import time
@@ -46,12 +46,14 @@ class SlowPolicies:
             try:
                 return call(*given), ""
             except BaseException as error:
+                # What ends the process or the thread is none of the policy's failures.
                 if isinstance(error, OUTSIDE):
                     raise
                 return None, fault_of(method, error)
         began_ns = self._clock()
         answer = tried(method, call, *given)
         took_ns = self._clock() - began_ns
+        # Once a call was slow each one is measured, so that "in a row" is true.
         if took_ns >= _LEAST_NS or self._in_a_row:
             self._note((queue, policy, method), took_ns)
         else:
@@ -62,6 +64,7 @@ class SlowPolicies:
 
     def _note(self, key: tuple[str, str, str], took_ns: int) -> None:
         queue, policy, method = key
+        # Reported already, or fast and without a history: nothing to count.
         if (queue, policy) in self._said or (took_ns < _LEAST_NS and key not in self._in_a_row):
             return
         counts = self._in_a_row.pop(key, [0] * len(LIMITS))

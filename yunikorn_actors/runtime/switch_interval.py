@@ -1,11 +1,11 @@
-"""How long a thread keeps the interpreter while others want it.
+"""How long a thread keeps the interpreter while other threads want it.
 
-A message passes through several threads, and each of them waits for one that computes for as long
+A message passes through several threads, and each of them waits for one that computes, for as long
 as that one may keep the interpreter. With Python's 5 ms and one caller that reads a configuration
 of 10,000 queues, a small allocation of another caller takes more than 100 ms.
 
-A library must not do this to the program that embeds it, whose interpreter it is: so a process of
-the service does, and a run of the laboratory that looks for races.
+A library must not change this for the program that embeds it. So a process of the service does, and
+a run of the laboratory that looks for races.
 """
 
 import sys

@@ -1,10 +1,10 @@
 """A core in virtual time: the calls and callbacks of `SchedulerCore`, on the caller's own thread.
 
-Calls that update something return at once, as on threads, and nothing of them is handled before the
-program lets the core run. Then everything happens on that thread, callbacks included, in an order
-that the seed chooses. Time stands still while the core works and moves only when the program moves
-it, from timer to timer. So a program asks when the next timer is due instead of waiting for it, and
-two runs that make the same calls are the same, message by message.
+An update returns at once, as on threads, and nothing of it is handled before the program lets the
+core run. Then everything happens on that thread, callbacks included, in an order that the seed
+chooses. Time stands still while the core works, and moves only when the program moves it, from
+timer to timer. So a program asks when the next timer is due instead of waiting for it, and two runs
+that make the same calls are the same, message by message.
 """
 
 from collections import deque
@@ -282,6 +282,7 @@ class VirtualCore(ScopedCore):
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         with self._call():
+            # The feed is opened by a message, which runs the core until it is answered.
             self._feeds[self._simulator.followers.open_stream(feed, history)] = feed
         return _Taken(feed)
 
@@ -301,6 +302,7 @@ class VirtualCore(ScopedCore):
         """
         with self._call():
             self._check_outside("simulate")
+            # What was posted is part of the present: the copy begins behind it.
             self._simulator.settle()
             return simulate(
                 state_of(self._simulator), *changes, until=until, compare=compare, fits=fits,
@@ -318,6 +320,7 @@ class VirtualCore(ScopedCore):
         try:
             yield
         except Exception:
+            # The failure of the core says more than what it made the call raise.
             self.check_sound()
             raise
 
@@ -345,10 +348,11 @@ class VirtualCore(ScopedCore):
 
 
 class _Heard(Simulator):
-    """A simulator whose callbacks are a program's; if it is quiet, what nobody hears is not sent.
+    """The simulator of a `VirtualCore`: its callbacks are a program's, and it may be quiet.
 
-    What a quiet one leaves out goes to callbacks and to EventPublisher, and nothing comes of it:
-    neither decides anything. So it decides as one that is not quiet.
+    A quiet simulator leaves out what nobody hears: messages to EventPublisher and to callback
+    methods that are not overridden. Nothing depends on them, so it decides as one that is not
+    quiet.
     """
 
     def __init__(
@@ -392,6 +396,7 @@ class _Heard(Simulator):
             super()._send(sender, to, message)
 
     def _has_effect(self, to: str, message: Message) -> bool:
+        # Accepted applications and their states are left out, rejections are not.
         if type(message) is RMApplicationUpdate:
             return bool(message.rejected)
         if type(message) is RMContainerSchedulingState:

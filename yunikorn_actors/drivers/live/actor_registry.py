@@ -1,4 +1,4 @@
-"""The actors of one core, by address, and the counts of what each has received and handled.
+"""The actors of one core, by address, and how many messages each has received and handled.
 
 A message to an actor that has ended is dropped, on whichever thread that happens. An actor that has
 ended has nothing left to handle, so its counts are final and it can be forgotten.
@@ -35,12 +35,16 @@ class ActorRegistry:
     def start(self, system: System, address: str, holder: Machine | Outsider) -> bool:
         """Set an actor up and replace the one there, if any; False when no more may be set up."""
         with self._lock:
+            # After `silence` no actor is set up: nobody would end it.
             if self._silent:
                 return False
+            # Often enough: only a new actor makes the list longer.
             self._forget_ended()
             former = self.by_address.get(address)
+            # Numbers of steps go on at the address, so a recording names each message once.
             step = 0 if former is None else former.step
             actor = self._make(system, address, holder, step)
+            # Before it is at its address: nothing is put into an actor that cannot run yet.
             actor.launch()
             self._known.append(actor)
             self.by_address[address] = actor
@@ -56,6 +60,7 @@ class ActorRegistry:
             kind = actor_class(OutsideActor, name)
             return kind(system, address, holder, step, self._dispatcher)
         machine = actor_class(MachineActor, name)
+        # Calls are taken in and answers go out through RmProxy, so it comes before the others.
         is_first = address == RM_PROXY
         return machine(system, address, holder, step, self._dispatcher, comes_first=is_first)
 
@@ -70,6 +75,7 @@ class ActorRegistry:
         with self._lock:
             actor = self.by_address.pop(address, None)
         if actor is not None:
+            # Read by `in_a_call`: only a former callback can be stuck.
             actor.retired_s = time.monotonic()
             actor.end()
 
@@ -106,6 +112,7 @@ class ActorRegistry:
             actor.join(max(0.0, deadline - time.monotonic()))
         self._dispatcher.close(max(0.0, deadline - time.monotonic()))
         left = [actor for actor in self._known if actor.is_alive]
+        # A `stop_all` of the embedder must not wait for them.
         for actor in left:
             actor.give_up()
         return left

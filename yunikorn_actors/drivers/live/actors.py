@@ -1,9 +1,9 @@
-"""The actors of a core: its machines, and its outsiders: callbacks, streams and followers.
+"""The actors of a core: its machines, and outsiders (callbacks, streams, followers).
 
 An actor takes envelopes in order, hands each message to what it holds, and carries out the effects.
 Whatever is raised in here ends in here: pykka would kill the actor for an exception, and for
 anything worse every actor of the process, those of the embedder included. The dispatcher runs the
-machines. An outsider has a thread of its own, as its code may wait for whatever it likes.
+machines. An outsider has a thread of its own, as its code may wait for anything.
 """
 
 import queue
@@ -49,20 +49,22 @@ from yunikorn_actors.recording.recorder import Recorder
 
 
 class Outsider(ABC):
-    """Holds an object outside of the core, which has a thread whatever the machines have."""
+    """Holds an object outside of the core, which may take its time: it has a thread of its own."""
 
     @abstractmethod
     def handle(self, message: Message, now_ns: int) -> list[Effect]: ...
 
 
+# How things stand, sent by Context in one handler; the first facts come behind it.
 _STAND: Final = frozenset({ManagerDescribed, PartitionSnapshot})
 
 
 class FollowerHolder(Outsider):
     """A read side: the core goes on without one that raises.
 
-    Two machines tell it how things stand: the records of before come from the event publisher. What
-    becomes true meanwhile waits, as its records follow those.
+    Two machines send it how things stand: partitions come from Context, earlier event records from
+    the event publisher. Facts that arrive before those records wait, because their records follow
+    the earlier ones.
     """
 
     def __init__(self, follower: Follower, leave: Callable[[Exception], None]) -> None:
@@ -75,6 +77,7 @@ class FollowerHolder(Outsider):
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
         if self._waiting is None:
             return self._tell(message)
+        # The earlier records have come: they go first, then what waited for them.
         if type(message) is EventsRestored:
             messages, self._waiting = (message, *self._waiting), None
             return [effect for it in messages for effect in self._tell(it)]
@@ -84,12 +87,14 @@ class FollowerHolder(Outsider):
         return []
 
     def _tell(self, message: Message) -> list[Effect]:
+        # Answered also when it has left: the caller waits for a follower, not for its success.
         if isinstance(message, CatchUpRequested):
             return [Send(to=message.reply_to, message=Accepted())]
         if not self._has_left:
             try:
                 self._follower.receive(message)
             except Exception as error:  # noqa: BLE001 - the edge: reported, and called no more
+                # Left once: what still waits in its mailbox is passed over.
                 self._has_left = True
                 self._leave(error)
         return []
@@ -230,13 +235,16 @@ class Actor(ABC):
     def deliver(self, envelope: Envelope) -> None:  # noqa: C901 - a call is paid for each message
         """Handle a message, carry out what comes of it, and count it."""
         if self.deaf:
+            # Deaf: counted, so that "settled" stays exact, and handled by nobody.
             self._pass_over(envelope)
             return
         system, address = self._system, self.address
         self._taken, now_ns, stamps = 1, 0, False
+        # All of it inside the `try`: a signal may raise at any of these lines.
         try:
             sender, message, _, stimulus, _ = self._in_hand = envelope
             by_address, now_ns = system.by_address, system.clock.now_ns()
+            # Read once a message: a meter that comes in between is used from the next one on.
             stamps = system.recorder is not None or system.meter is not None
             joining = self._joining
             self.step += 1
@@ -245,6 +253,8 @@ class Actor(ABC):
             if stamps:
                 self._record(envelope, now_ns)
             try:
+                # A kind that joins goes this way also alone; the driver does not look whether
+                # another waits.
                 if joining is not None and type(message) in joining.joined:
                     together = self._together(message, joining, now_ns)
                     effects = joining.handle_together(together, now_ns)
@@ -252,6 +262,8 @@ class Actor(ABC):
                     effects = self.holder.handle(message, now_ns)
             except Exception as error:  # noqa: BLE001 - a machine that holds no truth is replaced
                 effects = self._effects_of_failure(error)
+            # Of several messages handled together the last is the cause: all effects come behind
+            # it.
             assert self.at is not None
             cause, stimulus = self.at
             for effect in effects:
@@ -264,8 +276,11 @@ class Actor(ABC):
                     system.carry_out(self, effect)
                     continue
                 actor = by_address.get(to)
+                # Between machines of one core no clock is read, unless it is recorded.
                 sent_ns = system.clock.now_ns() if stamps else None
                 made = Envelope(address, message, cause, stimulus, sent_ns)
+                # Nobody is there, or it has ended: a caller, the gateway, or a message that is
+                # lost.
                 if actor is None or not actor.put(made):
                     system.send_elsewhere(self, to, message)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
@@ -290,20 +305,25 @@ class Actor(ABC):
         """Count a message that is not handled; a caller that waits for its answer is let go."""
         try:
             if self.has_failed:
+                # The caller of a machine that failed is refused; one of a core that stops is let go
+                # elsewhere.
                 self._system.decline(envelope)
         finally:
             self.handled += 1
 
     def _effects_of_failure(self, error: Exception) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""
+        # Context or RmProxy: their failure ends the core (ADR 14).
         if not isinstance(self.holder, Replaceable):
             raise error
+        # Deaf before anything else runs: nothing of its mailbox reaches the heir.
         self.deaf = self.has_failed = True
         self._system.survive(self, self._in_hand, error)
         return [report_of(self.holder, self.address, error)]
 
     def _together(self, first: Message, joining: Joining, now_ns: int) -> Iterator[Message]:
         """Yield a message and those behind it that may be handled with it, while there is time."""
+        # Real time, not the core's clock: this bounds what others wait.
         until_ns = monotonic_ns() + JOINT_MAX_NS
         yield first
         while monotonic_ns() < until_ns and not self.deaf:
@@ -313,6 +333,7 @@ class Actor(ABC):
             self._take_next()
             self._taken += 1
             self.step += 1
+            # A failure belongs to the message in hand, not to the first one.
             self._in_hand = envelope
             self.story.append((envelope.sender, type(envelope.message), envelope.stimulus))
             self.at = (Cause(self.address, self.step), envelope.stimulus)
@@ -331,6 +352,7 @@ class Actor(ABC):
             if system.meter is not None:
                 self._gauge_of(system.meter).handled(envelope, now_ns, took_ns)
         except BaseException as error:  # noqa: BLE001 - the message has still to be counted
+            # Caught here and not in `deliver`, whose `finally` calls this.
             system.fail(self, envelope, error)
 
     def _gauge_of(self, meter: Meter) -> Gauge:
@@ -342,13 +364,14 @@ class Actor(ABC):
 
 
 class _Inbox:
-    """What pykka sees of the mailbox of a machine: it puts in what a program asks of an actor."""
+    """What pykka sees of a machine's mailbox: the way in for what a program asks of an actor."""
 
     def __init__(self) -> None:
         self.actor: MachineActor | None = None
 
     def put(self, item: Any) -> None:  # noqa: ANN401 - pykka's envelope
         assert self.actor is not None
+        # As pykka does it: the embedder gets the error that it knows.
         if not self.actor.put_from_pykka(item):
             raise pykka.ActorDeadError("the actor has ended")
 
@@ -360,7 +383,7 @@ class _Inbox:
 
 
 class MachineActor(Actor, pykka.Actor):
-    """A machine that the dispatcher runs; `actor_class` makes the class of each kind of machine."""
+    """A machine that the dispatcher runs; `actor_class` makes a class for each kind of machine."""
 
     def __init__(
         self,
@@ -381,6 +404,7 @@ class MachineActor(Actor, pykka.Actor):
         self._dispatcher = dispatcher
         self._lock = dispatcher.lock
         ready = dispatcher.ready
+        # First in the row of ready machines: RmProxy is never behind a machine with much to do.
         self._become_ready = ready.appendleft if comes_first else ready.append
         self._has_ended = False
         self.actor_inbox.actor = self  # type: ignore[attr-defined]
@@ -401,12 +425,14 @@ class MachineActor(Actor, pykka.Actor):
 
         Not at once: the caller may hold a lock that the machines need.
         """
+        # One lock for all mailboxes and the row of ready machines: they change together.
         with self._lock:
             if self._has_ended:
                 return False
             # Counted before it can be taken out: the count of handled messages is never ahead.
             self.received += 1
             self.waiting.append(envelope)
+            # Once in the row, however many messages wait: the dispatcher takes them in one slice.
             if not self.is_ready:
                 self.is_ready = True
                 self._become_ready(self)
@@ -414,12 +440,14 @@ class MachineActor(Actor, pykka.Actor):
 
     def come_again(self) -> None:
         with self._lock:
+            # Behind the others: its slice is over.
             if not self.is_ready:
                 self.is_ready = True
                 self._dispatcher.ready.append(self)
 
     def broken_off(self, item: Any, error: BaseException) -> None:  # noqa: ANN401 - as `waiting`
         with self._lock:
+            # Taken out and neither handled nor counted: raised between the two, by a signal.
             lost = self.received - len(self.waiting) - self.handled
             # What was taken out and not begun is lost, and the books must still balance.
             self.handled += lost
@@ -430,6 +458,7 @@ class MachineActor(Actor, pykka.Actor):
 
     def put_from_pykka(self, item: object) -> bool:
         is_taken = self.put(item)
+        # A program's message needs the dispatcher as any other.
         self._dispatcher.go_on()
         return is_taken
 
@@ -449,12 +478,15 @@ class MachineActor(Actor, pykka.Actor):
 
     @property
     def is_alive(self) -> bool:
+        # Ended, but with messages in hand or waiting: `drop` and the running handler still count
+        # them.
         return not self._has_ended or self.handled < self.received
 
     def give_up(self) -> None:
         """It is not registered any more."""
 
     def drop(self) -> None:
+        # Counted one by one through `deliver`: deaf, it only counts and lets callers go.
         while self.waiting:
             try:
                 item = self.waiting.popleft()
@@ -495,6 +527,7 @@ class MachineActor(Actor, pykka.Actor):
             self._system.stopped_from_outside(self)
 
     def _next(self) -> Envelope | None:
+        # A message of pykka is not joined: it ends what is handled together.
         item = self.waiting[0] if self.waiting else None
         return item if type(item) is Envelope else None
 
@@ -503,6 +536,7 @@ class MachineActor(Actor, pykka.Actor):
 
     def _failed(self, error: BaseException) -> None:
         """Only on the main thread it may be a signal that raised, and not the machine or a call."""
+        # The main thread belongs to the program: what its signal raised must reach it.
         if not isinstance(error, Exception) and is_main():
             raise error
 
@@ -515,7 +549,7 @@ class _Letter(Struct):
 
 
 class OutsideActor(Actor, pykka.ThreadingActor):
-    """An outsider, on a thread of its own."""
+    """An outsider on a thread of its own."""
 
     def __init__(
         self, system: System, address: str, holder: Outsider, step: int, dispatcher: Dispatcher
@@ -523,6 +557,7 @@ class OutsideActor(Actor, pykka.ThreadingActor):
         pykka.ThreadingActor.__init__(self)
         Actor.__init__(self, system, address, holder, step)
         self._dispatcher = dispatcher
+        # Its own lock: an outsider's mailbox is filled by the dispatcher and by other threads.
         self._lock = threading.RLock()
         """Guards the count and the end: what came between them would never be handled."""
         self._is_closed = False
@@ -540,6 +575,7 @@ class OutsideActor(Actor, pykka.ThreadingActor):
                 return False
             # Counted before it can be taken out: the count of handled messages is never ahead.
             self.received += 1
+        # Through the dispatcher: callbacks are woken when the machines have nothing to do.
         self._dispatcher.send_outside(self, envelope)
         return True
 
@@ -559,6 +595,7 @@ class OutsideActor(Actor, pykka.ThreadingActor):
         # Deaf first: pykka's stop is a message behind those that wait, and none of them counts now.
         self.deaf = True
         try:
+            # Not waited for: a callback may be in a call that never returns.
             self.actor_ref.stop(block=False)
         except pykka.ActorDeadError:
             return
@@ -576,6 +613,8 @@ class OutsideActor(Actor, pykka.ThreadingActor):
     # -- on its own thread
 
     def on_start(self) -> None:
+        # From here on the thread is inside the core: a call that waits for the core would wait for
+        # itself.
         self._system.here.actor = self
 
     def _handle_receive(self, message: object) -> object:
@@ -594,6 +633,7 @@ class OutsideActor(Actor, pykka.ThreadingActor):
         """What is left in the inbox will never be handled; the books must still balance."""
         with self._lock:
             self._is_closed = True
+            # Dropped messages count as handled, or the core would never be settled again.
             self.handled = self.received
         # The core makes an actor deaf before it stops it; so this one was stopped by the embedder.
         if not self.deaf:
@@ -618,6 +658,7 @@ def name_of(address: str, holder: Machine | Outsider) -> str:
     """
     if isinstance(holder, Outsider):
         return type(holder).__name__
+    # `event_publisher` becomes EventPublisher: the name by which an embedder finds the actor.
     return role_of(address).title().replace("_", "")
 
 
@@ -625,6 +666,7 @@ def actor_class(base: type[A], name: str) -> type[A]:
     return cast("type[A]", _class_of(base, name))
 
 
+# One class for each name: pykka finds actors by their class.
 @cache
 def _class_of(base: type[Actor], name: str) -> type[Actor]:
     return type(name, (base,), {"__module__": base.__module__, "__doc__": base.__doc__})

@@ -1,8 +1,8 @@
-"""Time on threads: a clock that runs with the world, one that a program moves, and timers.
+"""Clocks and timers on threads: time of the world, or a time that a program moves.
 
-Real time is the wall clock at start plus the monotonic one, so that it never jumps. A scale lets a
-core's clock run faster than the world; timers then wait that much less. With a standing clock
-nothing falls due because the computer is slow.
+Real time is the wall clock at the start plus the monotonic clock since then, so it never jumps. A
+scale lets a core's clock run faster than the world; timers then wait that much less. With a
+standing clock nothing falls due because the computer is slow.
 """
 
 import math
@@ -35,6 +35,7 @@ class RealClock:
 
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
+        # Read together, once: later jumps of the wall clock change nothing.
         self._wall_ns = time.time_ns()
         self._start_ns = time.monotonic_ns()
 
@@ -159,6 +160,7 @@ class TimerThread:
             with self._condition:
                 if self._stopping:
                     return
+                # Waits here, with the condition given back meanwhile.
                 due = self._next_due()
                 # The condition is held: a timer that is neither armed nor in a mailbox would make
                 # the core look settled.
@@ -166,6 +168,7 @@ class TimerThread:
                     self._deliver(*due)
                 self._is_woken = False
             if due is not None:
+                # Outside of the condition: this may run machines, which arm timers.
                 self._go_on()
 
     def _next_due(self) -> tuple[str, Envelope] | None:
@@ -173,7 +176,10 @@ class TimerThread:
         due_ns = self._armed.first_due_ns()
         seconds = math.inf if due_ns is None else self._clock.seconds_until(due_ns)
         if seconds <= 0:
+            # Due: taken out under the same hold of the condition, so a cancellation comes before or
+            # after.
             return self._armed.pop()
+        # A wake-up that came while a timer was handed over is not lost.
         if not self._is_woken:
             self._looks_ns = math.inf if due_ns is None else due_ns
             self._condition.wait(min(seconds, threading.TIMEOUT_MAX))

@@ -1,22 +1,24 @@
-"""Runs the machines: one at a time, whichever has messages.
+"""The dispatcher runs the machines: one at a time, whichever has messages (ADR 40).
 
 Each machine is an actor with a mailbox of its own. A machine never waits for anything, and under
-one interpreter lock only one runs at a time anyway, so a thread for each brings nothing but changes
+one interpreter lock only one runs at a time anyway, so a thread for each would only bring changes
 of threads. One dispatcher runs whichever actor has messages, for a slice of time, then the next.
 RmProxy comes first: calls are taken in and answers go out while the others have much to do.
 
 One thread at a time runs the machines: it has the *hold*, which is tried and never waited for. A
 thread that leaves a message and finds the hold free takes it. With the driver `threads` it passes
-the hold on to the dispatcher's own thread; with `direct` it runs the machines itself, for so many
-messages at most, and then passes it on. A thread that finds the hold taken leaves its message: who
-has the hold looks again after it was let go. So nothing is forgotten, and no caller waits.
+the hold on to the dispatcher's own thread; with `direct` it runs the machines itself, for a bounded
+number of messages, and then passes it on. A thread that finds the hold taken leaves its message:
+the thread with the hold looks again after it has let go. So nothing is forgotten, and no caller
+waits.
 
 An interrupt (Ctrl-C) of a caller that runs the machines waits until the message in hand is handled,
 because half a handler is half a truth; then it is raised in the call, and the rest is passed on.
 Python raises interrupts in the main thread only. A program that has a handler of its own for SIGINT
 decides for itself when it is interrupted.
-Whatever else breaks into a handler, or in between two, as a handler of signals that raises, fails
-the core; the dispatcher's own thread goes on, as it may have the hold.
+
+Anything else that a signal raises in a handler, or between two, fails the core; the dispatcher's
+own thread goes on, because it may have the hold.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -37,6 +39,7 @@ from yunikorn_actors.messages.scheduling import RunSlice
 class DeferredInterrupt:
     """In a `with`: an interrupt that comes meanwhile is raised at its end."""
 
+    # Class attributes: nothing is written for a call that no interrupt meets.
     has_come = False
     _is_deferred = False
 
@@ -70,6 +73,7 @@ def is_main() -> bool:
     return threading.get_ident() == threading.main_thread().ident
 
 
+# Longer slices join more messages, shorter ones let others in sooner; measured, see ADR 40.
 SLICE_NS: Final = 2_000_000
 """So long one machine runs while others have messages. What waits in one mailbox is handled
 together, so a slice of one message would cost more."""
@@ -124,6 +128,8 @@ class Dispatcher:
         interpreter is free for the threads of the callbacks."""
         self._hand_over_ns = 0
         """When it is handed over though machines have messages left."""
+        # A plain lock: it is taken on one thread and given back on another, passed on through the
+        # bell.
         self._hold = threading.Lock()
         self._runner: int | None = None
         self._is_closed = False
@@ -145,6 +151,7 @@ class Dispatcher:
 
     def send_outside(self, actor: Outside, envelope: Envelope) -> None:
         """Hand over a message of a machine to the thread of an outsider, soon."""
+        # Another thread: it may hand over at once, as it runs no machine.
         if self._runner != threading.get_ident():
             actor.hand_over(envelope)
             return
@@ -154,6 +161,7 @@ class Dispatcher:
 
     def hand_over(self) -> None:
         """Hand over now what goes outside: what follows may take its time."""
+        # Swapped before the loop: what is added meanwhile waits for the next time.
         outgoing = self._outgoing
         if outgoing:
             self._outgoing = []
@@ -164,8 +172,11 @@ class Dispatcher:
 
     def go_on(self) -> None:
         """See to it that what was left is handled; called outside of every lock."""
+        # No lock: where this looks too early, the thread with the hold looks again after letting
+        # go.
         if not self.ready or not self._hold.acquire(blocking=False):
             return
+        # The hold goes with the bell: the thread that takes the bell has it.
         if not self._callers_run:
             self._bell.put(True)
             return
@@ -179,6 +190,8 @@ class Dispatcher:
             if is_main():
                 raise
         finally:
+            # Also after an exception: the hold must not be lost, or no machine would ever run
+            # again.
             if not is_done:
                 self._bell.put(True)
 
@@ -192,6 +205,7 @@ class Dispatcher:
             except BaseException:  # noqa: BLE001, S110 - the core has failed of it
                 # See `broken_off`. This thread has the hold, which a stop waits for.
                 pass
+            # More may be left: it rings for itself and looks at the bell, where an end may stand.
             if not is_done:
                 self._bell.put(True)
 
@@ -206,9 +220,12 @@ class Dispatcher:
             self._runner = threading.get_ident()
             try:
                 while ready:
+                    # Left over for the dispatcher's own thread, with the hold.
                     if left <= 0 or interrupt.has_come:
                         return False
                     try:
+                        # Taken out: while it runs it is not in the row, and `put` does not put it
+                        # there (`is_ready`).
                         actor = self.actor = ready.popleft()
                     except IndexError:
                         # Dropped meanwhile, by who could not wait for the hold.
@@ -222,6 +239,8 @@ class Dispatcher:
                                 actor.receive_from_pykka(item)
                                 continue
                             actor.deliver(item)
+                            # The end of a slice of long work: callers that wait get the interpreter
+                            # now.
                             if type(item.message) is RunSlice:
                                 self._yield()
                             if not waiting:
@@ -229,21 +248,27 @@ class Dispatcher:
                             # Only where more is there: no clock is read for a single message.
                             now_ns = monotonic_ns()
                             until_ns = until_ns or now_ns + SLICE_NS
+                            # Several messages handled together count as several.
                             is_enough = actor.handled - before >= left
                             if now_ns >= until_ns or interrupt.has_come or is_enough:
                                 break
                     except BaseException as error:
+                        # The core learns what was lost; the hold is left to `go_on` or `_loop`.
                         actor.broken_off(item, error)
                         raise
                     finally:
                         # Who leaves a message now finds that nobody comes, or is seen here.
                         actor.is_ready = False
+                        # A message may have come between the last look and this line; `come_again`
+                        # takes the lock.
                         if waiting:
                             actor.come_again()
                     left -= actor.handled - before
+                    # Also in the middle of much work: callbacks wait for 2 ms at most.
                     if self._outgoing and ready and monotonic_ns() >= self._hand_over_ns:
                         self._yield()
             finally:
+                # In any case: a callback must get what was decided before an exception.
                 self.hand_over()
                 self.actor = self._runner = None
             self._hold.release()
@@ -276,9 +301,11 @@ class Dispatcher:
                 # Taken by who has the hold, whose handler has just returned.
                 break
             actor.is_ready = False
+            # Deaf actors only count, and let callers go.
             actor.drop()
         if has_hold:
             self.hand_over()
+        # Behind whatever was rung before: the thread ends when it comes to this.
         self._bell.put(False)
         if self._thread is not None and has_hold:
             # It has nothing to do, so it ends at once, however little time is left.

@@ -140,12 +140,15 @@ class StateChecker:
         self, name: str, state: PartitionState, simulator: Simulator, delivery: Delivery
     ) -> None:
         pace = self._paces.get(name)
+        # Another life of the partition under the same name, or a restored core.
         if pace is None or pace.of is not state:
             pace = self._paces[name] = _Pace(state)
             self._revisions[name] = -1
         pace.change(state.revision - self._revisions[name])
         self._revisions[name] = state.revision
         if pace.is_due(at_rest=simulator.is_at_rest, at_once=_is_dump(delivery)):
+            # The configuration is compared only where the sums are right: a wrong sum has other
+            # consequences.
             _fail(violations(state) or [*misconfigured(state)], delivery)
             pace.note_look(_parts_of(state))
 
@@ -158,6 +161,7 @@ def _parts_of(state: PartitionState) -> int:
 def facts_in(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
     """Return what a handler of Context wrote down, by partition."""
     facts: dict[str, tuple[Fact, ...]] = {}
+    # Of all subscribers one is enough: each gets the same batch.
     for effect in effects:
         if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
             message = effect.message
@@ -224,6 +228,7 @@ class ViewChecker:
             for address in partition.schedulers.values():
                 scheduler = simulator.machines[address]
                 assert isinstance(scheduler, Scheduler)
+                # Only a scheduler with the token plans, and only of that one something is expected.
                 if not self._are_alike(address, partition.state, scheduler.replica):
                     faults.append(f"the replica of {address} is not the truth")
                 holders += scheduler.loop.has_token
@@ -243,6 +248,7 @@ class ViewChecker:
     def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
         if self._alike.get(address) != revisions:
+            # Quick first: dumps are made only where something differs.
             if not are_alike(truth, replica) and snapshot(truth) != snapshot(replica):
                 return False
             self._alike[address] = revisions
@@ -290,6 +296,7 @@ def could_run(planner: Planner) -> list[str]:
     for app in planner.model.apps.values():
         seen: dict[tuple[Any, ...], None] = {}
         for key, ask in app.asks.items():
+            # Equal asks are refused alike: the first one stands for them.
             like = (ask.shape, ask.ask.spec.placeholder, ask.ask.spec.task_group, ask.ask.reserved)
             if not ask.ask.remaining or like in seen or app in planner.backoff.resting:
                 continue

@@ -1,7 +1,9 @@
-"""Which channel delivers next, and how much of it at once: the only freedom in a simulated run.
+"""Choosers: which channel delivers next, and how much of it at once.
 
-A channel keeps the order of its messages, so the choice is between the first messages of channels.
-Where a machine handles several together, the chooser says after each whether one more joins them.
+This is the only freedom in a simulated run. A channel keeps the order of its messages, so the
+choice is between the first messages of channels. Where a machine handles several together, the
+chooser says after each whether one more joins them.
+
 Every draw uses `random()` of Python's generator, because no other of its methods promises the same
 sequence in every version.
 """
@@ -49,6 +51,8 @@ class Seeded:
         self._joining = Random(f"{seed}, joining")  # noqa: S311 - as above
 
     def choose(self, channels: Channels) -> Channel:
+        # Channels stand in the order in which they became non-empty: the same run gives the same
+        # list.
         return tuple(channels)[int(self._random.random() * len(channels))]
 
     def joins(self) -> bool:

@@ -1,7 +1,7 @@
-"""The checker of what resource managers are notified of: it keeps a record for each registration.
+"""The checker of notifications: what each resource manager was sent, against the truth.
 
-Requests are noted when RmProxy takes them, notifications when they come to the callback, facts
-when Context has recorded them.
+It keeps a record for each registration. Requests are noted when RmProxy takes them, notifications
+when they come to the callback, facts when Context has recorded them.
 """
 
 from functools import partial
@@ -93,6 +93,7 @@ class RecordChecker:
     # -- the truth
 
     def _follow(self, simulator: Simulator, message: Message) -> None:
+        # The former core's promises are kept by reports, not by answers.
         if isinstance(message, CoreRestored):
             self._begin()
             self._registrations.restored(
@@ -111,6 +112,7 @@ class RecordChecker:
                 self._decided(sent)
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
+        # In the middle of long work the facts of several slices belong to one turn.
         if context.is_at_rest:
             self._turn += 1
         if self._partitions.keys() != context.partitions.keys():
@@ -118,6 +120,7 @@ class RecordChecker:
 
     def _follow_partitions(self, context: Context) -> None:
         for name, rm_id in self._partitions.items():
+            # What a partition owed goes with it: nobody is notified about a partition that is gone.
             if name not in context.partitions and rm_id in self._at_context:
                 self._at_context[rm_id].partition_ended(name)
         self._partitions = {name: it.rm_id for name, it in context.partitions.items()}
@@ -126,6 +129,8 @@ class RecordChecker:
         match message:
             case RMRegistered(rm_id=rm_id, callback=callback, reply_to=reply_to):
                 self._replies[reply_to] = ""
+                # Accepted by Context under this callback: facts from here on are owed to this
+                # registration.
                 record = self._registrations.records.get(callback)
                 if record is None:
                     self._at_context.pop(rm_id, None)
@@ -165,6 +170,7 @@ class RecordChecker:
         if kind not in _ANSWERS:
             return []
         record = self._registrations.records.get(address)
+        # The former registration was cut at RmProxy before the new one was known (H-19).
         if record is None:
             rm_id = manager_of(address)
             return [
@@ -181,6 +187,7 @@ class RecordChecker:
         what = self._awaited[address]
         if not what:
             return ["G25: a reply came twice"]
+        # Emptied and not removed, so that a second reply is found.
         self._awaited[address] = ""
         reason = self._replies.pop(address, None)
         if reason is None:
@@ -199,6 +206,7 @@ class RecordChecker:
     # -- at rest
 
     def _settled(self, simulator: Simulator) -> list[str]:
+        # At rest nothing is on its way any more: what was not answered never will be.
         faults = [f"G25: {what} was never answered" for what in self._awaited.values() if what]
         self._awaited.clear()
         context = simulator.machines[CONTEXT]

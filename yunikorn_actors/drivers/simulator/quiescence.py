@@ -1,4 +1,4 @@
-"""Whether a core comes to rest; if messages go round, the run ends and names them.
+"""Quiescence: whether a core comes to rest; if messages go round, the run ends and names them.
 
 A core works because something came from outside, or because time has passed. That work ends: each
 cycle of a planner places or files something, and no proposal is refused twice on the same facts
@@ -37,7 +37,7 @@ class RestWatch:
     """Counts what was delivered since something came from outside, or time went on.
 
     Long work is not taken for a loop. A planner that files 50,000 asks one by one needs fewer
-    cycles than there are asks, and one that places them records facts.
+    cycles than there are asks, and a planner that places them records facts.
     """
 
     def __init__(self) -> None:
@@ -54,6 +54,7 @@ class RestWatch:
 
     def note(self, delivery: Delivery, effects: Sequence[Effect], context: Machine | None) -> None:
         """Count a message that was handled; raise NoRest if too many came without a reason."""
+        # Something from outside, or another moment: the core has a reason to work again.
         if delivery.at_ns != self._now_ns or delivery.sender == GATEWAY:
             self._now_ns = delivery.at_ns
             self._cycles = self._messages = 0
@@ -64,6 +65,8 @@ class RestWatch:
         self._messages += 1
         kind = type(delivery.message)
         self._recent.append((delivery.mailbox, kind))
+        # News restart the count of cycles, never that of messages: machines may go round with
+        # facts.
         if self._cycles and _brings_news(delivery, effects):
             self._cycles = 0
         if kind is RunCycle:
@@ -74,6 +77,7 @@ class RestWatch:
     def _judge(self, context: Machine | None) -> None:
         """Raise the bounds by the work that there is, once: work that makes work goes round too."""
         if not self._is_raised:
+            # Counting all asks takes a while, so it is done only where the small bound is reached.
             self._is_raised = True
             asks, repeats = _work_of(context)
             self._cycles_max += asks
@@ -92,6 +96,7 @@ class RestWatch:
     def _round(self) -> str:
         """Name the messages that go round, each with its mailbox."""
         recent = list(self._recent)
+        # The shortest round that the last messages repeat.
         for length in range(1, _ROUND_MAX + 1):
             if recent[-length:] == recent[-2 * length : -length]:
                 return "these go round: " + ", ".join(map(_named, recent[-length:]))

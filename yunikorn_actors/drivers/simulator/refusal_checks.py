@@ -1,11 +1,11 @@
-"""The checkers of refusals.
+"""The checkers of refusals: no proposal again on the same facts, no refusal on the facts of a plan.
 
 Nothing is proposed again that was refused on the same facts. And nothing is refused that was
 decided on the facts on which it is committed: planner and commit ask the same rules.
 
 They go by messages alone: what a planner received, what it proposed, what was refused. Where
-Context plans, it goes by the plan that was just refused. So they know nothing of how the planner
-keeps to the rule (`planning/refusals.py`), but which facts a decision may depend on.
+Context plans, they go by the plan that was just refused. So they know nothing of how the planner
+keeps to the rule (`planning/refusals.py`), except which facts a decision may depend on.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -51,6 +51,7 @@ class RefusalChecker:
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if isinstance(delivery.message, CoreRestored):
+            # A restored core plans anew, with proposals numbered from the beginning.
             self._planners.clear()
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
@@ -93,6 +94,7 @@ class RefusalChecker:
             # It is not seen what came first: only a plan without any fact is judged.
             record.forget()
         elif has_planned and getattr(message, "partition", name) == name:
+            # Only a plan without any fact is judged: with facts nobody sees what came first.
             new = record.not_judged(refused)
             for proposal, _ in new:
                 record.propose(proposal, delivery)
@@ -150,6 +152,7 @@ class AgreementChecker:
             reasons: list[Refusal] = []
             if isinstance(message, ProposeAllocations):
                 is_known = message.as_of == before
+                # Only what a planner sent first: the others rest on it.
                 reasons = [
                     why for id_, why in _refused(simulator.effects) if (life, id_) in self._first
                 ]
@@ -157,6 +160,8 @@ class AgreementChecker:
                 is_known = partition.loop.predicate_gate is None and before == revision
                 reasons = [why for _, why in partition.refused[:1]]
                 is_refused = bool(partition.refused)
+            # Unless something was refused just before: until the planner knows that, it counts it
+            # as decided.
             if reasons and is_known and self._refused.get(life) != before:
                 where = f"after {type(message).__name__} to {delivery.mailbox}"
                 raise InvariantViolation(
@@ -203,6 +208,7 @@ class _Record:
         return [it for it in refused if it[0].proposal_id not in before]
 
     def propose(self, proposal: Proposal, delivery: Delivery) -> None:
+        # The same but for its number is the same proposal.
         content = replace(proposal, proposal_id=0)
         reason = self._refused.get(content)
         if reason is not None:
@@ -230,6 +236,7 @@ def _is_news(message: object, record: _Record, now_ns: int) -> bool:
     if isinstance(message, FactsAppended):
         return _has_news(message)
     if isinstance(message, PlanningDue):
+        # A time that has come since is a reason to try again.
         return now_ns > record.refused_ns
     return isinstance(message, PartitionSnapshot | DenialsLifted) or _is_no(message)
 

@@ -62,7 +62,7 @@ EPOCH_NS = 1_767_225_600_000_000_000
 
 
 class Checker(Protocol):
-    """Judges each message; one with `receivers` those to such roles, and whatever ends in rest."""
+    """Judges messages; with `receivers` those to such roles, and any that ends in rest."""
 
     def delivered(self, simulator: "Simulator", delivery: Delivery) -> None: ...
 
@@ -96,6 +96,8 @@ class CheckerGroup:
     def judge(self, simulator: "Simulator", in_hand: list[Delivery]) -> None:
         """Show each message that was handled as one, and the effects with the last of them."""
         if len(in_hand) > 1:
+            # Effects follow the last of them; checkers must not take them for those of an earlier
+            # one.
             effects, simulator.effects = simulator.effects, []
             for delivery in in_hand[:-1]:
                 self._show(simulator, delivery)
@@ -104,6 +106,7 @@ class CheckerGroup:
 
     def _show(self, simulator: "Simulator", delivery: Delivery) -> None:
         looks = self._looks
+        # At rest every checker looks, whichever machine the message was for.
         if simulator.channels:
             role = role_of(delivery.mailbox)
             known = self._looks_at.get(role)
@@ -204,6 +207,7 @@ class Simulator(Gateway):
         Raises NoRest if messages go round.
         """
         choose, channels = self._chooser.choose, self.channels
+        # Read anew each time: a delivery adds and removes channels.
         while channels:
             self.deliver_from(choose(channels))
 
@@ -216,12 +220,14 @@ class Simulator(Gateway):
         self.settle()
         target = self.now_ns + duration_ns
         while (due_ns := self.timers.first_due_ns()) is not None and due_ns <= target:
+            # Never backwards: a timer that was armed in the past fires now.
             self.now_ns = max(self.now_ns, due_ns)
             self._fire_due()
             self.settle()
         self.now_ns = target
 
     def _fire_due(self) -> None:
+        # All that are due at this moment, before any of them is handled.
         while (due_ns := self.timers.first_due_ns()) is not None and due_ns <= self.now_ns:
             to, envelope = self.timers.pop()
             self.put((TIMER, to), envelope)
@@ -249,11 +255,14 @@ class Simulator(Gateway):
     def _deliver(self, address: str, envelope: Envelope) -> None:
         self._in_hand = []
         try:
+            # Before it is handled: a recording has the message that ends a run.
             self._note(address, envelope)
             self._dispatch(address, envelope)
+            # Before the checkers: what they ask of the core comes from outside.
             self._at = None
             if self.checkers:
                 self.checkers.judge(self, self._in_hand)
+            # Last: a contradiction says more than a run that does not end.
             self._rest.note(self.last, self.effects, self.machines.get(CONTEXT))
         except Exception as error:
             self.failure = error
@@ -308,6 +317,7 @@ class Simulator(Gateway):
         except self._replaced_for as error:
             if not isinstance(machine, Replaceable):
                 raise
+            # Its failure is an ordinary step: `MachineFailed` goes to Context from its address.
             self._raised.append(error)
             self._dead.add(address)
             self._decline(envelope)
@@ -320,6 +330,7 @@ class Simulator(Gateway):
         channel = (first.sender, address)
         while queue := self.channels.get(channel):
             _, envelope = queue[0]
+            # Asked in this order: the chooser draws only where something could join.
             if not joining.joins(first.message, envelope.message) or not self._joins(channel):
                 return
             self._note(address, self._pop(channel))
@@ -369,6 +380,7 @@ class Simulator(Gateway):
         self._followers.pop(address, None)
         for channel in [channel for channel in self.channels if channel[1] == address]:
             for _, envelope in self.channels.pop(channel):
+                # A caller must not wait for a machine that is gone.
                 self._decline(envelope)
         self.timers.cancel_all(address)
 
@@ -380,6 +392,7 @@ class Simulator(Gateway):
             self.put((GATEWAY, answer.to), declined)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
+        # To an address without a receiver nothing is sent, as on threads.
         if to in self.machines or to in self.callbacks or self._is_outside(to):
             self.put((sender, to), self._envelope(sender, message))
 
@@ -407,9 +420,11 @@ class Simulator(Gateway):
             envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
         else:
             envelope = Envelope(self._at[0].mailbox, message, *self._at)
+        # Failed and not replaced yet: the question is refused at once.
         if address in self._dead:
             self._decline(envelope)
         else:
+            # All calls are one sender, so their order is kept (R-126).
             self.put((GATEWAY, address), envelope)
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
@@ -430,6 +445,7 @@ class Simulator(Gateway):
 
     def _await_room(self, backlog: Backlog) -> None:
         while self._at is None and backlog.is_full:
+            # Inside a callback nobody waits (R-128).
             if not self.step():
                 raise NoReply("everything was handled, and the backlog is full")
 
