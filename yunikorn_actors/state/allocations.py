@@ -1,8 +1,8 @@
-"""Asks and the allocations they turn into.
+"""Asks and the allocations that they turn into.
 
 An ask may stand for several allocations (`max_allocations`): `remaining` counts the repeats that
-still wait, and the ask is forgotten when none waits and none of its allocations lives. Identity of
-an allocation is its UUID; the key is shared by all repeats of one ask.
+still wait, and the ask is forgotten when none waits and none of its allocations lives. The identity
+of an allocation is its UUID; the key is shared by all repeats of one ask.
 """
 
 from enum import StrEnum
@@ -26,7 +26,7 @@ class PreemptionRule(StrEnum):
 
 
 class Beneficiary(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """For whom an allocation has to go, and by which rule. A quota has no ask."""
+    """The ask or queue that victims make room for, and by which rule; a quota names no ask."""
 
     rule: PreemptionRule
     queue: str
@@ -120,6 +120,7 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
         return is_of_model(model, self.gpu_model)
 
 
+# The translation fills these fields from this table, so a field by tag has one place.
 TAGGED: Final = (("required_node", TAG_REQUIRED_NODE), ("gpu_model", GPU_MODEL))
 """Fields of an ask that are texts, for which the interface has tags: without one they are empty."""
 
@@ -131,6 +132,7 @@ class Ask(Struct, kw_only=True, gc=False):
     created_ns: int
     sequence: int
     remaining: int
+    # Counts repeats that have ended, too: a new ask with fewer repeats cannot undo them.
     taken: int = 0
     """Repeats that have been allocated, whether or not they still live."""
     uuids: tuple[str, ...] | dict[str, None] = ()
@@ -207,6 +209,7 @@ class Allocation(Struct, kw_only=True, gc=False):
     @property
     def comes_free(self) -> bool:
         """Whether it is on its way out and its room is for anybody: one answer for all books."""
+        # A swap hands its room on to the member, so it frees none for others.
         return self.releasing in FREES or self.is_left_over
 
     @property
@@ -258,6 +261,7 @@ ReservationKey = tuple[str, str]
 class ForeignAllocation(Struct, frozen=True, kw_only=True):
     """Work of another scheduler on a node: it takes room there and counts in no queue."""
 
+    # Foreign work has no application: it is found by its key alone (R-096).
     key: str
     node_id: str
     resource: Resource

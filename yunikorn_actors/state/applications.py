@@ -1,10 +1,10 @@
 """Applications and their life.
 
-The two tables are the state machine: what is not in them is not a transition. A leaf whose sort
-policy is `stateaware` lets an application take two steps from Accepted to Running, by way of
+The two tables are the state machine: what is not in them is not a transition (R-134). A leaf whose
+sort policy is `stateaware` lets an application take two steps from Accepted to Running, by way of
 Starting; its table holds only the rows that differ.
 
-`serial` tells one life of an application id from the next, as an id may be submitted again.
+`serial` tells one life of an application id from the next, as an id may be submitted again (H-24).
 """
 
 from enum import StrEnum
@@ -78,8 +78,10 @@ COUNTS_BY_HOLDING = frozenset({_S.ACCEPTED, _S.RESUMING})
 """These count towards a maximum of running applications as long as they hold something."""
 SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING})
 FINISHED = frozenset({_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED})
+# Resuming takes asks: a soft gang goes on as a plain application.
 TAKES_NO_ASKS = FINISHED | {_S.FAILING}
 GANG_IS_OVER = frozenset({_S.RESUMING, _S.FAILING})
+# The count of a user or group is left by the first of these states and not by the last (R-052).
 LEAVES_USER_COUNT = frozenset({_S.COMPLETING, _S.FAILING}) | FINISHED
 
 
@@ -88,6 +90,7 @@ def next_state(
 ) -> ApplicationState | None:
     """Return the state that follows, or None where the event is no transition."""
     key = (state, event)
+    # Stateaware first: its table holds only what differs.
     if stateaware and key in STATEAWARE_TRANSITIONS:
         return STATEAWARE_TRANSITIONS[key]
     return TRANSITIONS.get(key)
@@ -233,6 +236,8 @@ class Application:
         self.pending: Resource = {}
         self.allocated: Resource = {}
         self.placeholders: Resource = {}
+        # Tuples of books that one amount is written into; the books themselves are never replaced,
+        # so the tuple stays right.
         self.allocated_books: tuple[Resource, ...] = ()
         self.pending_books: tuple[Resource, ...] = (
             self.pending,
@@ -277,11 +282,13 @@ class Application:
     @property
     def placeholder_books(self) -> tuple[Resource, ...]:
         """The same for a placeholder; few applications have any, so it is not kept."""
+        # A placeholder counts in the same queues and limits, and apart in its application.
         return (self.placeholders, *self.allocated_books[1:])
 
     @property
     def age(self) -> tuple[int, int]:
         """The older is smaller."""
+        # The serial settles equal times: the one that came first is older.
         return (self.submitted_ns, self.serial)
 
     @property
@@ -289,6 +296,7 @@ class Application:
         """The group that counts it now; its usage stays there to the end."""
         return "" if self.state in LEAVES_USER_COUNT else self.group
 
+    # Accepted with a swap in flight: its first member runs as soon as the placeholder is gone.
     @property
     def is_starting(self) -> bool:
         """Its first real allocation stands or is on its way: in a stateaware leaf others wait."""

@@ -1,7 +1,7 @@
-"""Which devices of a node an ask may have: planner, commit and checkers ask this.
+"""Device fit: which devices of a node an ask may have; planner, commit and checkers ask this.
 
 A reservation names no devices. What victims went for is kept all the same: the asks to which room
-here was promised are fitted in first, and another one gets what they leave.
+here was promised are fitted in first, and another ask gets what they leave.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -35,6 +35,8 @@ def devices_on(node: Node, spec: AskSpec, free: Parts | None) -> Devices | None:
 def are_free(node: Node, spec: AskSpec, devices: Devices) -> bool:
     """Whether an ask may have just these devices of a node now."""
     amount = amount_of(spec.resource)
+    # A node that does not report devices one by one has an amount only: then no devices may be
+    # named.
     if amount <= 0 or node.parts is None:
         return not devices and (amount <= 0 or spec.takes_model(node.model))
     free = parts_for(node, spec, node.parts)
@@ -74,6 +76,7 @@ def parts_for(
     own = (asking.application_id, asking.key)
     others = [kept for at, kept in reservations.items() if at != own and at not in served]
     promised = [amount for kept in others for amount in promised_devices(kept)]
+    # Promised first, in the order of the reservations: what they leave is free for others.
     if not promised:
         return free
     left, coming = list(free), coming_parts(node, free)
@@ -85,6 +88,7 @@ def parts_for(
     return left
 
 
+# Also of swaps to other nodes: their devices here are needed no more.
 def coming_parts(node: Node, free: Parts) -> list[int]:
     """Return what is free when all that was asked back is gone."""
     coming = list(free)
@@ -121,6 +125,7 @@ def suffice(node: Node, amounts: Iterable[int]) -> bool:
 
 def taken_over(resource: Resource, placeholder: Allocation) -> Devices:
     """Return the devices that a member gets of its placeholder, which has at least as many."""
+    # The first ones: the member needs no more than its placeholder has.
     return placeholder.devices[: number_of(amount_of(resource))]
 
 
@@ -131,6 +136,7 @@ def after_resize(node: Node, allocation: Allocation, resource: Resource, named: 
     devices any more: it runs, and only its resource manager knows where.
     """
     devices, amount = allocation.devices, amount_of(resource)
+    # The tag of the report says where the program runs, whatever was chosen.
     if could_be(named, amount) and _are_there(node, named):
         return named
     number = number_of(amount)
@@ -144,6 +150,7 @@ def reported_devices(node: Node, resource: Resource, named: Devices) -> Devices:
         return ()
     if could_be(named, amount) and _are_there(node, named):
         return named
+    # None free: it runs all the same, and its devices are not known.
     return pick(node.parts, amount) or ()
 
 

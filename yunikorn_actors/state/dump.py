@@ -1,4 +1,4 @@
-"""A partition as plain values: for people, for digests, for comparing a replica with the truth.
+"""A state dump: a partition as plain values, for people, digests and comparisons.
 
 Amounts leave the books here, so they are clamped to int64 and zeros are left out; everything stands
 in an order that does not depend on how the state came about.
@@ -41,6 +41,8 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "config": _config(state.config),
         "capacity": _amounts(state.capacity),
         "allocations": state.allocation_count,
+        # Sorted everywhere: a replica is compared with the truth by this, and both came about
+        # differently.
         "refused_node_actions": state.refused_node_actions,
         "queues": {path: _queue(state, queue) for path, queue in sorted(state.queues.items())},
         "nodes": {id_: _node(node) for id_, node in sorted(state.nodes.items())},
@@ -122,6 +124,7 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "state": queue.state.value,
         "leaf": spec.leaf,
         "dynamic": not spec.managed,
+        # The root has no quota of its own: its maximum is the capacity.
         "max": _limit(state.capacity if queue.parent is None else spec.max),
         "guaranteed": _limit(spec.guaranteed),
         "max_applications": spec.max_applications,
@@ -193,6 +196,8 @@ def _application(app: Application) -> dict[str, Any]:
                 "created_ns": ask.created_ns,
                 "task_group": ask.spec.task_group,
                 "placeholder": ask.spec.placeholder,
+                # Earlier names stay in dumps, because recordings have digests of these: `told`,
+                # `claimed`, `crowd`, `held`.
                 "told": ask.reported.value,
                 "shortage": ask.shortage.value,
                 "reserved": list(ask.reserved),

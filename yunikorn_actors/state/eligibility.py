@@ -1,8 +1,9 @@
-"""Whether an ask may be served: its application, its user and group, and the node it would run on.
+"""Eligibility: whether an ask may be served, by its application, its user and group, and the node.
 
-An ask is held to this when it is placed or takes a placeholder's room; to all but the node also
-when a node is kept for it, or others are to go for it. A gang that is admitted has to be one that
-may start.
+The same checks decide about a placement, about a swap that takes over the room of a placeholder,
+and, without the node, about a reservation and a preemption. A gang that is admitted has to be one
+that may start. Planner and Context share them, so the planner proposes nothing that Context would
+refuse on the same state.
 """
 
 from yunikorn_actors.config import ApplicationSortPolicy
@@ -27,11 +28,13 @@ def check_application(
     """Check whether the application may have this ask served now, room or not."""
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
+    # Most applications are no gang, and then nothing of gangs is asked.
     if app.task_groups and waits_for_gang(app, ask.spec, is_admitting=is_admitting):
         return Refusal.GANG_HELD
     return check_start(state, app) if app.state is ApplicationState.ACCEPTED else None
 
 
+# Running ones have their place already.
 def check_start(state: PartitionState, app: Application) -> Refusal | None:
     """Check whether the queues let the application be among those that run."""
     if app.state is ApplicationState.ACCEPTED:
@@ -45,7 +48,7 @@ def check_start(state: PartitionState, app: Application) -> Refusal | None:
 def check_use(
     state: PartitionState, app: Application, ask: Ask, kept: Reservation
 ) -> Refusal | None:
-    """Check whether a node that is kept is of any use: all but the room there."""
+    """Check whether a node that is kept is of any use: everything but the room there."""
     return (
         check_application(state, app, ask)
         or check_limits(app, ask.spec.resource)
@@ -55,6 +58,7 @@ def check_use(
 
 def check_limits(app: Application, resource: Resource) -> Refusal | None:
     """Check what the user and the group may have in every queue of the path."""
+    # Only one that has not started takes a place.
     starts = app.state is ApplicationState.ACCEPTED
     for limit, usage in limits_on(app):
         if starts and not usage.places(limit.max_applications).may_start(app.serial):
@@ -69,11 +73,15 @@ def check_quotas(
 ) -> Refusal | None:
     """Check the maxima of the path; the free size of the cluster is nothing to a required node."""
     wanted = spec.resource.items()
+    # The root apart: its room is the size of the cluster.
     *queues, root = app.queue.lineage
     for queue in queues:
+        # What was promised to this very ask must not keep it out.
         quota = queue.quota() if own is None else queue.quota_for(own, queue.allocated)
         if not has_room(quota, queue.allocated, wanted):
             return Refusal.QUEUE_LIMIT
+    # A required node may be full while its victims still run: the size of the cluster says nothing
+    # about it.
     if spec.required_node or has_room(state.capacity, root.allocated, wanted, True):
         return None
     return Refusal.QUEUE_LIMIT
@@ -101,6 +109,7 @@ def check_open(node: Node, spec: AskSpec) -> Refusal | None:
     If it can run here alone, neither a drain nor the reservations of others stand against it; that
     nobody has reported the node since a restart does, for it may be gone.
     """
+    # Also for a required node: an awaited one may be gone.
     if node.awaited:
         return Refusal.NODE_DRAINING
     if spec.required_node:
@@ -126,6 +135,7 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
     queue = app.queue
     if queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
         return False
+    # Only those of its own leaf compete.
     others = (state.applications[id_] for id_ in queue.applications.values())
     return any(
         starts_before(other, app, is_starting=False, awaits_admission=awaits_admission(other))

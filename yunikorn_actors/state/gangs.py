@@ -4,7 +4,7 @@ A real ask waits while placeholders of its application are pending, and for a sw
 group has placeholders. In a leaf that holds gangs no placeholder is placed before the queue path
 and the limits of its user and group have room for the whole gang. What is still to come of an
 admitted gang is its *commitment*: it counts as used when another gang is admitted, and for nothing
-else. A commitment that nothing is placed of for too long lapses.
+else. A commitment lapses if nothing of it is placed for too long.
 """
 
 from collections.abc import Callable
@@ -71,6 +71,7 @@ def waits_for_swap(app: Application, spec: AskSpec) -> bool:
 
 def awaits_admission(app: Application) -> bool:
     """Whether the placeholders of an application wait for its admission."""
+    # Nothing waits, so nothing would be held back.
     if app.is_admitted or not app.waiting_placeholders:
         return False
     return app.queue.properties.gang_admission is GangAdmission.HOLD and is_incomplete(app)
@@ -78,6 +79,7 @@ def awaits_admission(app: Application) -> bool:
 
 def is_incomplete(app: Application) -> bool:
     """Whether there are placeholders that have never been placed."""
+    # Reported members were placeholders once: after a restart the rest of the gang is smaller.
     placed, reported = app.placed, app.reported
     return any(
         quantity > placed.get(kind, 0) + reported.get(kind, 0)
@@ -137,6 +139,7 @@ Committed = dict[str | LimitKey, Resource]
 """What the commitments together take of each queue, by its path, and of each limit."""
 
 
+# Each level and each limit of the path: the room of a gang is taken in all of them.
 def commit_room(committed: Committed, app: Application, amount: Resource) -> None:
     for level in app.queue.lineage:
         charge(committed.setdefault(level.path, {}), amount)
@@ -156,6 +159,7 @@ def refusing_admission(
     What is promised counts as used: by preemption to others, and to the admitted gangs. `claimed`
     is what the queues have in `used` of this gang already.
     """
+    # The whole rest: a gang that is admitted by halves would hold room and not run.
     need = unplaced(app)
     return _refusing_queue(app, sub(need, claimed), used, committed) or _refusing_limit(
         app, need, used_of, committed
@@ -194,6 +198,7 @@ def _refusing_limit(
 
 def refuses_gangs(state: PartitionState, queue: Queue) -> bool:
     """In fair order several gangs could each hold a useless part; a policy says it for itself."""
+    # A policy decides for its leaf; without one the sort policy does.
     policy = queue.properties.application_policy
     if policy and state.folds is not None:
         return not state.folds.takes_gangs(policy)
@@ -227,6 +232,7 @@ def forget_complete_gang(state: PartitionState, app: Application) -> None:
         forget_gang(state, app)
 
 
+# All that was counted towards it goes; a gang that comes later begins at zero.
 def dissolve_gang(state: PartitionState, app: Application) -> None:
     """The gang has failed to come together; placeholders that come later are another gang."""
     forget_gang(state, app)

@@ -1,8 +1,8 @@
-"""What can refuse an ask or hold an application back: queues, and limits of users and groups.
+"""Gates: what can refuse an ask or hold an application back (queues, limits of users and groups).
 
 The rules of room and of places stand here once, as functions of what a gate allows and what is
 used. Context asks them about the truth, the planner about the replica and what is in flight, and
-`why` tells people what they say.
+`why` explains their answers.
 """
 
 from collections.abc import Iterable
@@ -36,6 +36,8 @@ def has_room(
         return True
     for kind, quantity in wanted:
         size = sizes.get(kind)
+        # The cluster has none of a type that no node reports; a gate that does not name a type does
+        # not bound it.
         if size is None:
             if is_cluster and quantity > 0:
                 return False
@@ -64,7 +66,7 @@ def room_left(sizes: Resource | None, used: Resource) -> Resource:
 
 
 class Places(NamedTuple):
-    """Which applications have the places of a gate; serials stand for them."""
+    """Which applications have the places of a gate; serials stand for applications."""
 
     most: int
     """So many may run; 0 is any number."""
@@ -80,6 +82,7 @@ class Places(NamedTuple):
         Of those with a reservation, who came first has what is left: a reload or a recovery may
         leave too little for all of them.
         """
+        # It has a place already: nothing is asked of the others.
         if serial in self.having:
             return True
         if serial in self.reserving and list(self.reserving).index(serial) < self._left():

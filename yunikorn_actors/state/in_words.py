@@ -1,6 +1,6 @@
-"""A few words for a thing: its keys, nodes and amounts, as a person looks for them.
+"""Words for things: keys, nodes and amounts, as people look for them.
 
-Facts say themselves in these words, and recordings show messages in them. Lists are cut short.
+Facts are put into these words, and recordings show messages in them. Lists are cut short.
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Writing one amount into all the books that it belongs to, and opening and closing books.
+"""The ledger: one amount is written into all the books that it belongs to; books open and close.
 
-The books are exact (they never saturate), are changed in place and never replaced.
+Books are exact (they never saturate), are changed in place and never replaced.
 """
 
 from yunikorn_actors.state.allocations import Allocation, AskSpec
@@ -24,6 +24,7 @@ def waiting(spec: AskSpec, repeats: int) -> Resource:
 def write(books: tuple[Resource, ...], amount: Resource) -> None:
     for kind, quantity in amount.items():
         for book in books:
+            # A look-up that fails once for each type is cheaper than a question for each amount.
             try:
                 book[kind] += quantity
             except KeyError:
@@ -32,6 +33,8 @@ def write(books: tuple[Resource, ...], amount: Resource) -> None:
 
 def strike(books: tuple[Resource, ...], amount: Resource) -> None:
     for kind, quantity in amount.items():
+        # A type may be struck that was never written: the books go below zero and the checkers find
+        # it (G06).
         for book in books:
             try:
                 book[kind] -= quantity
@@ -41,6 +44,7 @@ def strike(books: tuple[Resource, ...], amount: Resource) -> None:
 
 def attach(owners: dict[str, dict[str, Usage]], owner: str, queue: Queue) -> tuple[Usage, ...]:
     """Open what an owner uses along a path, or count one more application on it."""
+    # Up the tree: a limit on any level counts what is below it.
     by_path = owners.setdefault(owner, {})
     usages = tuple(by_path.setdefault(level.path, Usage()) for level in queue.lineage)
     for usage in usages:
@@ -54,6 +58,7 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
     for level in app.queue.lineage:
         usage = by_path[level.path]
         usage.running.pop(app.serial, None)
+        # Books close with the last application, so a user that is gone leaves nothing (R-121).
         usage.reserving.pop(app.serial, None)
         usage.attached -= 1
         if not usage.attached:
@@ -68,6 +73,7 @@ def count_holding(app: Application) -> None:
     One that has one by a reservation keeps its rank among those as long as that lasts.
     """
     serial, by_holding = app.serial, app.state in COUNTS_BY_HOLDING
+    # By holding, or by reservation, and never by both.
     holds = by_holding and bool(app.allocations)
     keeps = by_holding and app.reservation_count > 0 and not holds
     for level in app.queue.lineage:
@@ -102,6 +108,7 @@ def relink(groups: dict[str, dict[str, Usage]], app: Application, group: str) ->
     charged = (app.allocated, app.placeholders)
     for usage in app.group_usages:
         for amount in charged:
+            # What it holds moves with it: the group's usage is the sum over its applications (G24).
             discharge(usage.amounts, amount)
     if app.group:
         detach(groups, app.group, app)

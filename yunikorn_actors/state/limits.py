@@ -1,9 +1,9 @@
 """Limits of users and groups, along the path of a queue.
 
-A limit that names a user counts for him; the wildcard counts for every other user by himself. A
-group's limit is one pot for all its applications, and the wildcard group one pot for everybody
-whose group is not named. Which group an application counts in is decided once: from its queue
-upwards, in the order of the configuration, the first that its user is a member of.
+A limit that names a user counts for that user; the wildcard counts for every other user separately.
+A group's limit is one pot for all its applications, and the wildcard group is one pot for all
+applications whose group is not named. Which group an application counts in is decided once: from
+its queue upwards, in the order of the configuration, the first that its user is a member of.
 """
 
 from collections.abc import Iterator
@@ -60,6 +60,7 @@ def limits_on(app: Application) -> Iterator[tuple[LimitConfig, Usage]]:
     An application holds on to that: for each allocation nothing is made or looked up by name.
     """
     user, group = app.spec.user, app.group
+    # By position: the usages of an application stand in the order of its lineage.
     for place, level in enumerate(app.queue.lineage):
         limits = level.limits
         if limits is NO_LIMITS:

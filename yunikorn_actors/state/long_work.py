@@ -1,4 +1,4 @@
-"""What Context does in a partition in several slices, as far as it must not be forgotten.
+"""Long work: what Context does in a partition in several slices, as far as it must be finished.
 
 Between two slices the state is whole, but what goes is half gone: an application has lost some of
 its asks, a reload has reached some of the queues. Nothing is decided for the partition meanwhile,

@@ -1,8 +1,8 @@
-"""Nodes: capacity = allocated + occupied + available, type by type, at all times.
+"""Nodes: capacity = allocated + occupied + available, type by type, at all times (G01).
 
 `available` may be negative: a capacity update, a recovered allocation or foreign work may exceed a
-node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready,
-and its resource manager has reported it to this core.
+node, and nothing is evicted for it. A node is schedulable if it is ready, not drained, and reported
+to this core by its resource manager.
 """
 
 from typing import Self
@@ -87,6 +87,7 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
         self.instance_type = attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
         self.model = attributes.get(GPU_MODEL, "")
         count = dev.read_count(attributes)
+        # A node that reports no count, now or before, has devices as an amount only.
         if count is not None or self.parts is not None:
             self._count_devices(count)
 
@@ -98,6 +99,7 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
         for incoming in self.incoming.values():
             self.take_devices(incoming.devices, incoming.resource)
 
+    # Charged here at once, and in no queue: there the placeholder still counts (G05).
     def take_in(self, placeholder: str, incoming: Incoming) -> None:
         """A parked ask holds room here until its placeholder elsewhere is gone."""
         self.incoming[placeholder] = incoming
@@ -123,10 +125,12 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
 
     def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
         """Take a new capacity and a new reported occupied amount; work on the node stays."""
+        # All sums anew: a type may have gone from any of the amounts.
         self.capacity = pruned(capacity)
         self.occupied_reported = occupied_reported
         self.occupied = dict(occupied_reported)
         for foreign in self.foreign.values():
+            # Foreign work is occupied and not allocated: it counts in no queue (R-096).
             charge(self.occupied, foreign.resource)
         self.available = dict(self.capacity)
         discharge(self.available, self.occupied)

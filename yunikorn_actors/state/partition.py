@@ -1,11 +1,11 @@
-"""The state of one partition: what Context holds as the truth, and a scheduler as a replica.
+"""The state of one partition: the truth in Context, a replica in a Scheduler.
 
-Only facts change it (`facts.apply`). The dictionaries of amounts are changed in place and
-never replaced, so an application can keep the tuple of all books that one of its allocations is
-written into.
+Only facts change it (`facts.apply`). The dictionaries of amounts are changed in place and never
+replaced, so an application can keep the tuple of all books that one of its allocations is written
+into.
 
-Pending counts the repeats that still wait; allocated counts what is charged, placeholders too
-(an application counts those apart).
+Pending counts the repeats that still wait; allocated counts what is charged, placeholders too (an
+application counts those apart).
 """
 
 from collections.abc import Mapping
@@ -113,13 +113,17 @@ class PartitionState:
         return None if id_ is None else self.applications[id_]
 
     def remember(self, ended: FinishedApplication) -> None:
-        """Several lives of one id may be remembered; the last of them says why it is gone."""
+        """Remember an application that ended.
+
+        Several lives of one id may be remembered; the last of them says why it is gone.
+        """
         self.finished[ended.serial] = ended
         self.last_ends[ended.spec.application_id] = ended.serial
 
     def forget(self, serial: int) -> None:
         """The history of one that has ended expired."""
         id_ = self.finished.pop(serial).spec.application_id
+        # A newer life may have ended since: then the id still leads there.
         if self.last_ends.get(id_) == serial:
             del self.last_ends[id_]
         self.rejected.pop(serial, None)

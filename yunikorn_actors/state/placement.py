@@ -1,9 +1,10 @@
-"""Which queue an application belongs to: the placement rules.
+"""Placement rules: which queue an application belongs to.
 
-Rules are tried in order; the first that names a queue which will do wins, and a last one places
-what must be created into the recovery queue. A rule that says nothing lets the next one speak; a
-rule that says something impossible ends the placement. When no rule matched, `root.default` takes
-the application if it exists and will do: the last resort. An application may refuse that by a tag.
+Rules are tried in order; the first that names a suitable queue wins. Work that must be accepted
+goes to the recovery queue if no rule does. A rule that names nothing lets the next one decide; a
+rule that names something impossible ends the placement. When no rule matched, `root.default` takes
+the application if it exists and is suitable: the last resort. An application may refuse that by a
+tag.
 """
 
 import re
@@ -62,11 +63,13 @@ def place(state: PartitionState, spec: ApplicationSpec) -> Placed:
         path = _path_of(state, spec, rule)
         if path and _will_do(state, spec, path):
             return Placed(path)
+    # Running work comes before the last resort: it must not be refused (R-100).
     if is_forced(spec.tags):
         return Placed(RECOVERY_PATH)
     is_refused = tag_of(spec.tags, APP_TAG_QUEUE_FALLBACK).lower() in _FALSE
     if not is_refused and FALLBACK_PATH in state.queues and _will_do(state, spec, FALLBACK_PATH):
         return Placed(FALLBACK_PATH, by_last_resort=True)
+    # Each reason once, in the order of the rules.
     why = "; ".join(dict.fromkeys(_obstacles(state, spec, fallback=not is_refused)))
     queues = _open_to(state, spec)
     named = is_refused or spec.queue_name.lower() == FALLBACK_PATH
@@ -83,10 +86,12 @@ def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
     if path == RECOVERY_PATH:
         return is_forced(spec.tags)
     queue = state.queues.get(path)
+    # It would be created below the deepest queue that exists, so that one's access list counts.
     if queue is None:
         return nearest(state, path).allows_submit(spec.user, spec.groups)
     return (
         queue.is_leaf
+        # A draining queue takes nothing new (R-103).
         and queue.state is not QueueState.DRAINING
         and queue.allows_submit(spec.user, spec.groups)
     )
@@ -110,6 +115,7 @@ def _named_by(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) ->
 
     Beside it stands whether that queue may be created.
     """
+    # The path is missing because its parent is: name that one.
     path = _named_path(state, spec, rule)
     if path or rule.parent is None or not _name_of(spec, rule):
         return path, rule.create
@@ -145,6 +151,7 @@ def _few(kind: str, names: list[str]) -> str:
 
 def nearest(state: PartitionState, path: str) -> Queue:
     """Return the deepest queue on the path that exists; the root always does."""
+    # The deepest existing queue: its properties and access lists hold for what would be created.
     while path not in state.queues:
         path = path.rpartition(".")[0] or ROOT
     return state.queues[path]
@@ -168,6 +175,8 @@ def _named_path(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) 
     if _is_qualified(name):
         _check_names(name, rule)
         return name.lower()
+    # A dot in a name would be read as a level; a fixed name is written by an administrator, who may
+    # mean levels.
     if rule.name != "fixed":
         name = name.replace(".", "_dot_")
     _check_names(name, rule)
@@ -175,6 +184,7 @@ def _named_path(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) 
     return f"{parent}.{name}".lower() if parent else ""
 
 
+# The rule for the parent is a rule like any other, and may create it too.
 def _parent_of(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
     if rule.parent is None:
         return ROOT
@@ -226,6 +236,7 @@ _NAMES: dict[str, Callable[[ApplicationSpec, RuleConfig], str]] = {
 def _passes(spec: ApplicationSpec, filter_: FilterConfig | None) -> bool:
     if filter_ is None:
         return True
+    # An empty filter lets everything through, or nothing.
     allow = filter_.type != "deny"
     if not filter_.users and not filter_.groups:
         return allow
@@ -239,6 +250,7 @@ def _matches(
     wanted: tuple[str, ...], names: tuple[str, ...], is_name: Callable[[str], bool]
 ) -> bool:
     """A single entry may be an expression, which is searched for anywhere in the name."""
+    # Upstream takes a single entry with special characters for an expression.
     if len(wanted) == 1 and looks_like_expression(wanted[0]):
         expression = re.compile(wanted[0])
         return any(expression.search(name) for name in names)

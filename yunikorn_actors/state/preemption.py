@@ -23,6 +23,7 @@ from yunikorn_actors.values.resource import Resource, charge, discharge
 
 def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, ...]:
     """Return the books of what was asked back and frees its room; a swap frees none."""
+    # A swap hands its room on, and is in none of these books.
     if not allocation.comes_free:
         return ()
     books = tuple(level.leaving for level in app.queue.lineage)
@@ -31,6 +32,7 @@ def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, .
     return books
 
 
+# In every queue of the path: the room of an earmark is taken from the maximum on each level (G18).
 def book_earmark(app: Application, node: Node, amount: Resource) -> None:
     """Count room that was promised to an ask as used, so that nobody else takes it."""
     for book in (node.promised, *(level.earmarked for level in app.queue.lineage)):
@@ -59,6 +61,7 @@ def is_overpromised(node: Node) -> bool:
     if any(0 < quantity > room.get(kind, 0) for kind, quantity in node.promised.items()):
         return True
     earmarks = (kept for kept in node.reservations.values() if kept.earmark is not None)
+    # Amounts may suffice where devices do not: half a device here and half there make none.
     return not suffice(node, (amount for kept in earmarks for amount in promised_devices(kept)))
 
 
@@ -90,6 +93,7 @@ def room_for(
     before reservations of those that do not.
     """
     reservations = node.reservations
+    # Nothing is secured on nearly every node: then all that is free is for all.
     if not reservations or not any(node.secured.values()):
         return free
     # Either all reservations of a node require it, or none does (G18).
@@ -97,6 +101,7 @@ def room_for(
         return free
     room = dict(free)
     discharge(room, node.secured)
+    # Its own is not kept from it.
     own = (asking.application_id, asking.key)
     if own in reservations:
         charge(room, reservations[own].secured)
@@ -112,6 +117,7 @@ def reserve(node: Node, kept: Reservation) -> None:
     """Write a reservation down on its node, in place of what the ask had there."""
     holder = (kept.application_id, kept.key)
     former = node.reservations.get(holder)
+    # In place of the former: the sum of what is secured on the node follows.
     if former is not None:
         discharge(node.secured, former.secured)
     node.reservations[holder] = kept
@@ -127,6 +133,7 @@ def secure_free_room(
 ) -> None:
     """Secure what the ask needs beside its victims, of the room that is free and not secured."""
     needed = dict(wanted)
+    # Only what its victims do not bring: that room has to be there now.
     discharge(needed, node.reservations[holder].secured)
     discharge(needed, victims)
     _secure(node, holder, needed, wanted)
@@ -148,6 +155,7 @@ def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource
     kept = node.reservations[holder]
     had, secured = kept.secured, {}
     for kind, most in wanted.items():
+        # Never more than is free, than the ask needs, or than was freed.
         free = available.get(kind, 0) - taken.get(kind, 0)
         added = max(0, min(more.get(kind, 0), free))
         quantity = min(most, had.get(kind, 0) + added)
@@ -168,6 +176,7 @@ def resize_reservation(app: Application, node: Node, key: str, size: Resource) -
     resized = replace(
         kept,
         earmark=None if kept.earmark is None else size,
+        # Smaller: what it needs no more is free for others. Larger: nothing more is secured.
         secured=_at_most({kind: n * kept.repeats for kind, n in size.items()}, kept.secured),
         due=_at_most(size, kept.due),
     )
@@ -195,6 +204,8 @@ def going_for(node: Node, holder: ReservationKey) -> Resource:
     going: Resource = {}
     for allocation in node.allocations.values():
         whom = allocation.beneficiary
+        # Only victims for the guarantee: those for a required node are counted by their
+        # reservation.
         if whom is None or whom.rule is not rule:
             continue
         if whom.key == key and whom.application_id == application_id:
@@ -224,6 +235,7 @@ def is_short_of_victims(state: PartitionState, node: Node) -> bool:
     devices: list[int] = []
     for holder in claimants(node):
         app = state.applications[holder[0]]
+        # The size for which victims went, where it is known: a larger ask has no claim to more.
         size = node.reservations[holder].due or app.asks[holder[1]].spec.resource
         charge(wanted, size)
         devices.append(amount_of(size))

@@ -1,4 +1,4 @@
-"""What a scheduler asks Context to do, and why Context may refuse.
+"""Proposals: what a scheduler asks Context to do, and why Context may refuse.
 
 A proposal is made on a view that may be old. Context checks everything again and resolves each
 proposal exactly once: by a fact that carries its id, or by a refusal with one of these reasons.

@@ -18,8 +18,8 @@ from yunikorn_actors.values.resource import Resource
 class LimitTable:
     """The limits of one queue, found by the name that they count for.
 
-    A queue may have a limit for each of a thousand users, and is asked at each allocation. A name
-    stands once in the limits of a queue; should it stand twice, the first counts.
+    A queue may have a limit for each of a thousand users and is asked at each allocation, so names
+    are looked up. If a name stands twice, the first entry counts.
     """
 
     __slots__ = ("_groups", "_ranks", "_users")
@@ -36,6 +36,7 @@ class LimitTable:
 
     def for_user(self, user: str) -> LimitConfig | None:
         """Return his own, or what the wildcard gives to each of the others."""
+        # `or`: a limit is a Struct and always true.
         return self._users.get(user) or self._users.get(WILDCARD)
 
     def for_group(self, group: str) -> LimitConfig | None:
@@ -138,9 +139,11 @@ class Queue:
     def configure(self, spec: QueueSpec) -> None:
         self.spec = spec
         self.properties = QueueProperties.of(spec.properties)
+        # Parsed once here, because access is asked for with each application.
         self.submit_acl = Acl.parse(spec.submit_acl)
         self.admin_acl = Acl.parse(spec.admin_acl)
         self.limits = LimitTable(spec.limits) if spec.limits else NO_LIMITS
+        # Without a budget nothing reads these times.
         if not self.properties.preemption_budget.is_set:
             self.preempted.clear()
 
@@ -160,6 +163,7 @@ class Queue:
 
     def allows_submit(self, user: str, groups: tuple[str, ...]) -> bool:
         """Access is granted by the submit or admin list of the queue or of any ancestor."""
+        # Any level grants: an administrator of a parent may submit below it.
         return any(
             level.submit_acl.allows(user, groups) or level.admin_acl.allows(user, groups)
             for level in self.lineage
@@ -167,6 +171,7 @@ class Queue:
 
     @property
     def places(self) -> Places:
+        # Running ones, and Accepted ones that hold something (R-053).
         taken = self.running_apps + len(self.allocating)
         return Places(self.spec.max_applications, taken, self.allocating, self.reserving)
 
@@ -181,6 +186,7 @@ class Queue:
         if not window_ns:
             return
         self.preempted[at_ns] = self.preempted.get(at_ns, 0) + 1
+        # In the order of time, so the first that counts ends the walk.
         for before_ns in list(self.preempted):
             if before_ns > at_ns - window_ns:
                 break
@@ -192,6 +198,7 @@ class Queue:
         The root has none, so promises take nothing from the cluster.
         """
         limit, earmarked = self.spec.max, self.earmarked
+        # Nearly never is anything promised: then the limit itself is given, and nothing is copied.
         if limit is None or not any(earmarked.values()):
             return limit
         own = own or {}
@@ -217,6 +224,7 @@ class Queue:
             free = most - earmarked.get(kind, 0)
             if redeemed:
                 free += redeemed.get(kind, 0)
+            # Its own promise is its own even where the others have used the rest up.
             if kind in own:
                 free = max(free + own[kind], min(most, used.get(kind, 0) + own[kind]))
             left[kind] = free

@@ -1,6 +1,6 @@
-"""How many nodes are kept at most, and which of them are given up first.
+"""Reserved nodes: how many are kept at most, and which reservations are given up first.
 
-Ordinary reservations never keep so many nodes that the cluster freezes.
+Ordinary reservations never keep so many nodes that the cluster freezes (R-073).
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,6 +24,8 @@ def reservations_max(state: PartitionState) -> int:
 
 def kept_count(nodes: Iterable[Node]) -> int:
     """Count the nodes that are kept for asks that only wait; just these are bounded."""
+    # Required and earmarked ones are not counted: the one costs nobody a choice, the other is room
+    # that comes anyway.
     return sum(any(kept.is_ordinary for kept in node.reservations.values()) for node in nodes)
 
 
@@ -33,6 +35,8 @@ def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:
     A node from which others have to go stays kept while a repeat is left for it.
     """
     if node_id in ask.reserved:
+        # One that only waits goes before an earmark, and nothing goes while a repeat is left that
+        # could use it.
         return node_id
     waiting = next(ordinary(state, ask), None)
     if waiting is not None or len(ask.reserved) < ask.remaining:

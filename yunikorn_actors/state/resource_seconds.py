@@ -1,8 +1,8 @@
-"""What an application has used over its life: amounts times seconds, by kind of node.
+"""Resource seconds: what an application has used over its life, by type of node.
 
 An allocation is charged when it ends, and before it gets another size, for the whole seconds since
-it was made; so nothing is done about it while it runs. What was preempted counts apart, and
-placeholders do.
+it was made; so nothing is done about it while it runs. What was preempted and what placeholders
+used count apart.
 """
 
 from typing import Self
@@ -25,6 +25,7 @@ class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     def charge(self, allocation: Allocation, until_ns: int) -> None:
         """Add what an allocation has used since it was charged the last time."""
+        # Whole seconds, less those that were charged before: rounding never adds up.
         lived_s = (until_ns - allocation.allocated_ns) // SECOND
         seconds = lived_s - allocation.charged_s
         if not seconds:
@@ -44,6 +45,7 @@ class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
         )
 
     def _part_of(self, allocation: Allocation) -> ResourceSeconds:
+        # Preempted counts before placeholder: a preempted placeholder is in the first.
         if allocation.beneficiary is not None:
             return self.preempted
         return self.placeholder if allocation.spec.placeholder else self.used

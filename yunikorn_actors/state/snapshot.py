@@ -1,4 +1,4 @@
-"""A partition as plain values from which it can be made again: what a replica starts from.
+"""Snapshots: a partition as plain values from which it can be made again, such as a replica.
 
 An image holds what cannot be worked out; every sum is added up again, so a partition that was made
 from one has been counted anew. Whatever has an order keeps it, because planning goes by it.
@@ -68,8 +68,8 @@ class LivingImage(Image):
     """The image of a state that nobody else needs any more, for a core in the same process.
 
     Its Context takes the state over. Planners begin with the image, in which asks and allocations
-    are copies: to write and read them is most of what an image costs. Sums of allocations are in
-    it, too (`used`), so nobody adds up what was added up already.
+    are copies: encoding and decoding them is most of what an image costs. Sums of allocations are
+    in it too (`used`), so they are not added up again.
     """
 
     def __init__(self, state: PartitionState, *, is_planned_by_context: bool) -> None:
@@ -86,6 +86,8 @@ class LivingImage(Image):
         for row, app in zip(self["applications"], applications, strict=True):
             row["asks"], row["allocations"] = app.asks, app.allocations
         if not is_planned_by_context:
+            # Context and a planner would each change the asks of the other: planners get copies of
+            # their own.
             self._copy(applications, state)
         self._state = state
 
@@ -94,11 +96,14 @@ class LivingImage(Image):
             row["asks"], row["allocations"] = _copied_asks(app.asks), _copied(app.allocations)
             row["used"] = {False: pruned(app.allocated), True: pruned(app.placeholders)}
         for row, node in zip(self["nodes"], state.nodes.values(), strict=True):
+            # With swaps or devices the sum alone is not enough: then the work is added up one by
+            # one.
             if not node.incoming and node.parts is None:
                 row["used"] = pruned(node.allocated)
 
     def give(self, state: PartitionState) -> None:
         """Make an empty state the one that this is of."""
+        # Its own folds stay: they know the policies of this core.
         folds = state.folds
         vars(state).update(vars(self._state))
         state.folds = folds
@@ -108,6 +113,7 @@ class LivingImage(Image):
 
 def _copied_asks(asks: dict[str, Ask]) -> dict[str, Ask]:
     copies = _copied(asks)
+    # A dictionary of several allocations would be shared by the copies.
     for ask in copies.values():
         if not isinstance(ask.uuids, tuple):
             ask.uuids = dict(ask.uuids)
@@ -135,6 +141,7 @@ def _image_of(state: PartitionState) -> Image:
         "nodes": [_node(node) for node in state.nodes.values()],
         "foreign": list(state.foreign.values()),
         "applications": [_application(app) for app in state.applications.values()],
+        # Sums over a long life may be beyond what a message holds.
         "finished": [
             replace(app, history=app.history.saturated()) for app in state.finished.values()
         ],
@@ -208,7 +215,9 @@ def _application(app: Application) -> Image:
 
 
 def restore(state: PartitionState, image: Image) -> None:
-    """Make an empty state the one that the image is of."""
+    """Make an empty state the one that an image is of."""
+    # Queues and nodes first, then what stands in and on them, then ranks and books that depend on
+    # both.
     _restore_cluster(state, image)
     for app in image["applications"]:
         _restore_application(state, app)
@@ -224,6 +233,7 @@ def restore(state: PartitionState, image: Image) -> None:
     state.suspended, state.is_backpressured = image["held"], image["behind"]
     state.long_work = convert(image.get("long_work"), LongWork | None)
     state.refused_node_actions = image["refused_node_actions"]
+    # Last: the facts that were applied here have counted revisions of their own.
     state.revision = image["revision"]
     if state.folds is not None:
         state.folds.restore(state, image.get("folds"))
@@ -233,6 +243,7 @@ def _restore_cluster(state: PartitionState, image: Image) -> None:
     if image["config"] is not None:
         state.config = convert(image["config"], PartitionConfig)
     for path, spec, queue_state, _ in image["queues"]:
+        # By facts, so that everything that follows from a queue or a node follows here too.
         apply(state, f.QueueAdded(path=path, spec=convert(spec, QueueSpec), at_ns=0))
         state.queues[path].state = QueueState(queue_state)
     for path, entries in image.get("preempted", ()):
@@ -260,7 +271,8 @@ def _awaited(node: f.NodeAdded) -> f.NodeScheduleChanged:
 
 
 def _restore_places(state: PartitionState, image: Image) -> None:
-    """Count who takes a place without running; among those the first to come is served first."""
+    """Count which applications have a place without running, in their order of rank."""
+    # Counting gives an order of its own; the kept one replaces it, because it decides who starts.
     for app in state.applications.values():
         count_holding(app)
     for path, _, _, serials in image["queues"]:
@@ -277,6 +289,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
     )
     app = state.applications[spec.application_id]
     if image["group"]:
+        # The group before the state: charging below writes into its books.
         relink(state.groups, app, image["group"])
     for name, kind in _APPLICATION.items():
         setattr(app, name, convert(image[name], kind))
@@ -284,6 +297,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
     app.owed = dict(image.get("owed", {}))
     app.reported = dict(image.get("reported", {}))
     app.spared = dict(image.get("spared", {}))
+    # The state was set and not reached by facts, so the counts of the queues follow here.
     for level in app.queue.lineage:
         level.running_apps += app.state in COUNTS_AS_RUNNING
     if image["counts"]:
@@ -302,6 +316,7 @@ def _charge_allocations(app: Application, used: dict[bool, Resource] | None) -> 
 
     `used` is that sum, of real allocations and of placeholders, where the image has it.
     """
+    # Before the sums, one by one: what leaves differs from one to the next.
     for allocation in app.allocations.values():
         if allocation.comes_free:
             write(leaving_books(app, allocation), allocation.resource)
@@ -318,6 +333,7 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
     apps, owners = state.applications, state.owners
     work = {uuid: apps[owners[uuid]].allocations[uuid] for uuid in image["allocations"]}
     node.allocations.update(work)
+    # Sums from the image where it has them: adding up is most of the work of a restore.
     total: Resource | None = image.get("used")
     if total is None:
         total = {}

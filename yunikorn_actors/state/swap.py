@@ -1,9 +1,9 @@
-"""What is remembered of placeholders and of the swaps in flight.
+"""Swaps and task groups: what is remembered of placeholders and of the swaps in flight.
 
 A placeholder is an allocation that a real ask of the same task group takes over. The swap is in
 flight from the moment the placeholder is asked back until that is confirmed; the real ask is
-*parked* meanwhile, neither pending nor allocated. Where the real one goes to another node, that
-node is charged at once, and everything else keeps the placeholder's charge.
+*parked* meanwhile, neither pending nor allocated. If the real ask goes to another node, that node
+is charged at once, and everything else keeps the placeholder's charge.
 """
 
 from msgspec import Struct

@@ -1,4 +1,4 @@
-"""Why an allocation, or an ask, ends: the one number that travels with every release.
+"""Why an allocation, or an ask, ends: the number that travels with every release.
 
 It names who started the release. A confirmation repeats the number of the request it answers, so
 that both directions of the conversation read the same.

@@ -124,8 +124,8 @@ def of_swap(fact: f.SwapCompleted) -> tuple[Builder, ...]:
     return _prepared(fact.queue.count("."), crosses, bool(fact.group))
 
 
-@cache
 # A few dozen combinations: cached for ever.
+@cache
 def _prepared(depth: int, crosses: bool, grouped: bool) -> tuple[Builder, ...]:
     """Swaps of one kind share their builders: what differs is in the fact."""
     went, came = (_charges(change, depth, crosses, grouped) for change in (_REMOVE, _ADD))

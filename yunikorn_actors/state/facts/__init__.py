@@ -1,9 +1,9 @@
 """Facts: what is true from now on, in one partition.
 
-Context writes them down, numbers them and applies them; every replica applies the same facts in the
-same order and is equal. A fact can be understood by itself, so that a reader without a replica (the
-event publisher, a person) needs no other; sums are the business of `apply`. Times are given, never
-read. What a fact says and what it changes stand together, in a module for each part of the state.
+Context records, numbers and applies them; every replica applies the same facts in the same order
+and is equal. A fact can be understood by itself, so that a reader without a replica (the event
+publisher, a person) needs no other; sums are worked out by `apply`. Times are given, never read.
+What a fact says and what it changes stand together, in a module for each part of the state.
 """
 
 from collections.abc import Collection, Iterable
@@ -33,13 +33,14 @@ Fact = (
 
 
 def apply(state: PartitionState, fact: Fact) -> None:
-    """Bring every book of the state up to date: nothing else changes it.
+    """Apply a fact to a state: nothing else changes it.
 
-    It is dumb on purpose: who writes a fact has checked it, and every holder of a `PartitionState`
-    (Context, the replica of a scheduler, a replay) goes through the same code.
+    It checks nothing: Context has checked before it recorded the fact, and every holder of a
+    `PartitionState` (Context, the replica of a scheduler, a replay) goes through the same code.
     """
     state.revision += 1
     fact.change(state)
+    # What policies keep is part of the state: it follows the same facts.
     folds = state.folds
     if folds is not None and (folds.by_queue or type(fact) in folds.makes):
         folds.observe(state, fact)

@@ -1,4 +1,4 @@
-"""What is true of allocations: their coming and going, their size, and swaps."""
+"""Facts about allocations: their coming and going, their size, and swaps."""
 
 from collections.abc import Iterable, Iterator
 from itertools import starmap
@@ -71,6 +71,8 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
         ask.remaining -= 1
         ask.taken += 1
         ask.reported = WaitingState.SCHEDULED
+        # The books of the application, its queues, its user and its group, in one loop: the hot
+        # path.
         for kind, quantity in ask.spec.resource.items():
             for book in app.pending_books:
                 book[kind] -= quantity
@@ -119,6 +121,8 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
             yield AllocationCommitted(
                 application_id=charged.application_id,
                 queue=charged.queue,
+                # The order of parts is that of the decisions; checkers and event records rely on
+                # it.
                 user=charged.user,
                 group=charged.group,
                 key=key,
@@ -134,6 +138,7 @@ class AllocationsCommitted(Base, frozen=True, kw_only=True):
         # A run counts as its parts, of which one is counted already.
         state.revision += self.count - 1
         apps = [state.applications[charged.application_id] for charged in self.charged]
+        # Counted by application, so that shared books are written once for each.
         counts = [0] * len(apps)
         of_placeholders = apps[0].asks[self.keys[0]].spec.placeholder
         nodes, owners, at_ns = state.nodes, state.owners, self.at_ns
@@ -237,6 +242,7 @@ class AllocationResized(Base, frozen=True, kw_only=True):
         app = state.applications[self.application_id]
         allocation = app.allocations[self.uuid]
         node = state.nodes[allocation.node_id]
+        # Before the size changes: what was used until now was used in the old size.
         app.history.charge(allocation, self.at_ns)
         # What is on its way out is resized with it, or a part would stay for ever (H-32).
         books = (*books_of(app, allocation), *leaving_books(app, allocation))
@@ -244,12 +250,14 @@ class AllocationResized(Base, frozen=True, kw_only=True):
         discharge(node.allocated, allocation.resource)
         charge(node.available, allocation.resource)
         freed = sub(allocation.resource, self.resource)
+        # Other devices, or none: taken and given back around the change.
         node.give_devices_back(allocation.devices, allocation.resource)
         allocation.resource, allocation.devices = self.resource, self.devices
         node.take_devices(allocation.devices, allocation.resource)
         write(books, self.resource)
         charge(node.allocated, self.resource)
         discharge(node.available, self.resource)
+        # A victim that shrinks frees room early: that is for the ask it went for.
         if allocation.beneficiary is not None:
             _secure_freed(state, allocation, freed)
 
@@ -274,6 +282,7 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]
         allocation = app.allocations[self.uuid]
+        # From here on no reason asks it back again (G12, G13).
         allocation.releasing = self.type
         allocation.asked_back_ns, allocation.grace_ns = self.at_ns, self.grace_ns
         state.unconfirmed[self.uuid] = app.id
@@ -334,8 +343,10 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]
         allocation = take_off(state, app, self.uuid, self.at_ns)
+        # (G17) Every end of a placeholder but a swap counts as timed out (R-006, R-012).
         if allocation.spec.placeholder:
             app.task_groups[allocation.spec.task_group].timed_out += 1
+            # Given up by the core: the gang is whole without it.
             if allocation.releasing is TerminationType.TIMEOUT:
                 charge(app.spared, allocation.resource)
         if not app.allocations:
@@ -379,6 +390,7 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
         app = state.applications[self.application_id]
         swap = app.swaps.pop(self.placeholder)
         ask = app.asks[swap.key]
+        # The other node held room for it since the swap began.
         if swap.crosses:
             state.nodes[swap.node_id].let_out(self.placeholder)
         ask.parked -= 1
@@ -396,6 +408,7 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
             _discharge(state, app, placeholder)
         _count_as_holding(app)
         app.task_groups[placeholder.spec.task_group].replaced += 1
+        # The member is smaller: the gang needs that much less to be whole.
         if not self.is_even:
             charge(app.spared, sub(placeholder.resource, self.resource))
 
@@ -451,6 +464,7 @@ def _enter(state: PartitionState, app: Application, ask: Ask, allocation: Alloca
 
 def _charge(state: PartitionState, app: Application, allocation: Allocation) -> None:
     node, resource = state.nodes[allocation.node_id], allocation.resource
+    # A placeholder counts towards its gang, whatever becomes of it later.
     if allocation.spec.placeholder:
         write(app.placeholder_books, resource)
         charge(app.placed, resource)
@@ -464,13 +478,16 @@ def _charge(state: PartitionState, app: Application, allocation: Allocation) -> 
 
 
 def _count_as_holding(app: Application) -> None:
+    # It takes a place among the running ones by what it holds (R-053).
     if app.state in COUNTS_BY_HOLDING:
         for level in app.queue.lineage:
             level.allocating[app.serial] = None
     if app.serial not in app.usages[0].running:
+        # Counts for its user from its first allocation on, placeholders included.
         for usage in (*app.usages, *app.group_usages):
             usage.running[app.serial] = None
     if app.reservation_count:
+        # A place by reservation is one by allocation now.
         count_holding(app)
 
 
@@ -494,6 +511,7 @@ def _discharge(state: PartitionState, app: Application, allocation: Allocation) 
 
 def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource) -> None:
     """The room that a victim leaves is for the ask for which it went, if that still waits here."""
+    # A quota makes room for nobody.
     whom = allocation.beneficiary
     if whom is None or whom.rule is PreemptionRule.QUOTA:
         return
@@ -513,11 +531,13 @@ def _leave(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Al
     del state.owners[uuid], node.allocations[uuid]
     if allocation.devices:
         node.give_devices_back(allocation.devices, allocation.resource)
+    # By any way out: a confirmation is no longer waited for.
     state.unconfirmed.pop(uuid, None)
     if leaving := leaving_books(app, allocation):
         strike(leaving, allocation.resource)
     ask = app.asks[allocation.spec.key]
     ask.lose(uuid)
+    # The ask ends with its last allocation (R-040).
     if ask.is_over:
         del app.asks[allocation.spec.key]
     return allocation

@@ -1,4 +1,4 @@
-"""What is true of applications: their coming and going, their states and timers."""
+"""Facts about applications: their coming and going, their states and timers."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -67,10 +67,12 @@ class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_elsewhere(self) -> bool:
         """Whether its queue is not the one that it asked for."""
+        # Names of queues ignore case.
         return self.spec.queue_name.lower() != self.queue
 
     def change(self, state: PartitionState) -> None:
         queue = state.queues[self.queue]
+        # Opened with the application, so charging never has to make a book.
         usages = attach(state.users, self.spec.user, queue)
         app = Application(
             self.spec, serial=self.serial, queue=queue, usages=usages, now_ns=self.at_ns
@@ -123,15 +125,18 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         app = state.applications.get(self.application_id)
+        # Of a former life: only its history changes (H-24).
         if app is None or app.serial != self.serial:
             finished = state.finished[self.serial]
             finished.state = self.state
             finished.state_log.note(self.at_ns, self.state)
             return
+        # Counted at every level of the tree (H-13).
         counted, counts = app.state in COUNTS_AS_RUNNING, self.state in COUNTS_AS_RUNNING
         if counted is not counts:
             for level in app.queue.lineage:
                 level.running_apps += 1 if counts else -1
+        # Set once: the execution limit and the summary count from the first run.
         if counts and not app.started_ns:
             app.started_ns = self.at_ns
         app.state = self.state
@@ -139,8 +144,10 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
             dissolve_gang(state, app)
         app.state_log.note(self.at_ns, self.state)
         if self.state in LEAVES_USER_COUNT:
+            # Left once and for all levels; states that come later find nothing (R-052).
             for usage in (*app.usages, *app.group_usages):
                 usage.running.pop(app.serial, None)
+        # Places by holding depend on the state.
         count_holding(app)
         if self.state in FINISHED:
             _detach(state, app)
@@ -294,6 +301,7 @@ ApplicationFact = (
 
 def _detach(state: PartitionState, app: Application) -> None:
     """The application leaves the active ones, its queue, and the books of its user."""
+    # In this order: what it held is forgotten while the links to its queue are still there.
     forget_holding(app)
     forget_gang(state, app)
     del state.applications[app.id]

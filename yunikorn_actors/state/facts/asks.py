@@ -1,4 +1,4 @@
-"""What is true of asks, and which nodes are kept for them."""
+"""Facts about asks, and about the nodes that are kept for them."""
 
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
@@ -56,6 +56,7 @@ class AskAdded(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         spec = self.spec
         app = state.applications[spec.application_id]
+        # An application is as old as its oldest ask (R-101).
         app.submitted_ns = min(app.submitted_ns, self.created_ns)
         app.asks[spec.key] = Ask(
             spec=spec,
@@ -129,12 +130,16 @@ class AskReplaced(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.spec.application_id]
         ask = app.asks[self.spec.key]
+        # Taken out as it was and put back as it is now: repeats and size may both change.
         _wait(app, ask.spec, -ask.remaining)
         count_placeholders(app, ask.spec, -ask.remaining)
+        # What swaps hold elsewhere, and what reservations were promised, follow the new size
+        # (H-15).
         resize_incoming(state, app, self.spec)
         for node_id in dict.fromkeys(ask.reserved):
             resize_reservation(app, state.nodes[node_id], self.spec.key, self.spec.resource)
         ask.spec = self.spec
+        # Decided repeats stay decided.
         ask.remaining = self.spec.max_allocations - ask.taken - ask.parked
         _wait(app, ask.spec, ask.remaining)
         count_placeholders(app, ask.spec, ask.remaining)
@@ -157,6 +162,7 @@ class AskRemoved(Base, frozen=True, kw_only=True):
         ask = app.asks[self.key]
         _wait(app, ask.spec, -ask.remaining)
         if ask.spec.placeholder:
+            # A placeholder that never came counts as timed out (G17).
             app.task_groups[ask.spec.task_group].timed_out += ask.remaining
             if app.is_admitted:
                 # It will not come, so nobody waits for its room any more.
@@ -276,11 +282,14 @@ class ReservationMade(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]
         ask = app.asks[self.key]
+        # At the end: the oldest reservations are used and given up first.
         ask.reserved = (*ask.reserved, self.node_id)
         ask.reported = WaitingState.RESERVED
         node = state.nodes[self.node_id]
         holder = (app.id, self.key)
         had = node.reservations.get(holder)
+        # Victims that still go for a former reservation of this ask: their room was given up with
+        # it.
         gave_up = victims_going(node, holder) if self.required and had is None else ()
         reservation = Reservation(
             application_id=self.application_id,
@@ -314,6 +323,7 @@ class ReservationDropped(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         app = state.applications[self.application_id]
         ask = app.asks[self.key]
+        # One entry a repeat: several repeats may have earmarks on one node.
         place = ask.reserved.index(self.node_id)
         ask.reserved = (*ask.reserved[:place], *ask.reserved[place + 1 :])
         if ask.reported is WaitingState.RESERVED and not ask.reserved:

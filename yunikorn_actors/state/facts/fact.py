@@ -1,4 +1,4 @@
-"""What all facts share: each changes the state, and says it in words."""
+"""What all facts share: each changes the state, and can be put into words."""
 
 from collections.abc import Iterable
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What is true of gangs: their admission, and the asks that are parked for swaps."""
+"""Facts about gangs: their admission, and the asks that are parked for swaps."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -47,6 +47,7 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
         app = state.applications[self.application_id]
         app.is_admitted = True
         app.lapsed_ns = 0
+        # From here on its commitment counts against the admission of others.
         state.admitted[app.serial] = app.id
 
     def in_words(self) -> str:
@@ -108,9 +109,13 @@ class AskParked(Base, frozen=True, kw_only=True):
         app.swaps[self.placeholder] = Swap(
             placeholder=self.placeholder, key=self.key, node_id=self.node_id, crosses=self.crosses
         )
+        # Only another node is charged at once (G05): queues keep the placeholder's charge until the
+        # swap ends (R-020).
         if self.crosses:
             incoming = Incoming(application_id=app.id, resource=self.resource, devices=self.devices)
             state.nodes[self.node_id].take_in(self.placeholder, incoming)
+            # The placeholder's room here is needed no more, but nobody else may plan with it before
+            # it is free.
             app.allocations[self.placeholder].is_moving = True
 
     def in_words(self) -> str:
@@ -143,10 +148,13 @@ class AskUnparked(Base, frozen=True, kw_only=True):
             state.nodes[swap.node_id].let_out(self.placeholder)
         placeholder = app.allocations[self.placeholder]
         placeholder.is_moving = False
+        # Nobody takes its room over: it counts as leaving from now on.
         if self.frees:
             placeholder.is_left_over = True
             write(leaving_books(app, placeholder), placeholder.resource)
         elif self.crosses:
+            # It lost its target node and nothing else, so it is tried first when the placeholder is
+            # gone.
             _owe(app, swap)
 
     def in_words(self) -> str:

@@ -1,4 +1,4 @@
-"""What is true of nodes, and of the work of other schedulers on them."""
+"""Facts about nodes, and about the work of other schedulers on them."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -45,6 +45,7 @@ class NodeAdded(Base, frozen=True, kw_only=True):
             ready=self.ready,
         )
         state.nodes[self.node_id] = node
+        # Kept as a number: how many nodes may be reserved depends on it.
         state.schedulable_count += node.is_schedulable
         charge(state.capacity, node.capacity)
 
@@ -65,6 +66,7 @@ class NodeResized(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         node = state.nodes[self.node_id]
+        # Taken off and added again: types may come and go with a new size.
         _drop_capacity(state, node.capacity)
         node.set_sizes(self.capacity, self.occupied)
         charge(state.capacity, node.capacity)
@@ -167,6 +169,7 @@ class ForeignAllocationPut(Base, frozen=True, kw_only=True):
     created_ns: int = 0
 
     def change(self, state: PartitionState) -> None:
+        # Moved by its key, so it never counts on two nodes (R-096).
         _drop_foreign(state, self.key)
         foreign = ForeignAllocation(
             key=self.key,
@@ -208,6 +211,7 @@ NodeFact = (
 )
 
 
+# Absent and 0 differ: a maximum of the root that is absent does not bound (R-063).
 def _drop_capacity(state: PartitionState, capacity: Resource) -> None:
     """A type that no node offers any more is unknown again, which is not a max of zero."""
     discharge(state.capacity, capacity)

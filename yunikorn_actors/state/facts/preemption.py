@@ -1,4 +1,4 @@
-"""What is true of preemption: who has to go, for whom, and which quota is enforced when."""
+"""Facts about preemption: which work has to go, for which ask, and which quota is enforced when."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -47,6 +47,8 @@ class PreemptionDecided(Base, frozen=True, kw_only=True):
                 charge(victims, allocation.resource)
             holder = (whom.application_id, whom.key)
             note_due(node, holder, size)
+            # What is free besides the victims is secured now, or others would take it while they
+            # end.
             secure_free_room(node, holder, size, victims)
 
     def in_words(self) -> str:
@@ -67,6 +69,7 @@ class VictimMarked(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         allocation = state.applications[self.application_id].allocations[self.uuid]
         allocation.beneficiary = self.beneficiary
+        # The budget of the leaf counts from the mark, not from the end (G33).
         state.queues[self.queue].note_preempted(self.at_ns)
 
     def in_words(self) -> str:

@@ -1,4 +1,4 @@
-"""What is true of a partition itself and of its queues."""
+"""Facts about a partition itself and about its queues."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -180,6 +180,7 @@ class QueueAdded(Base, frozen=True, kw_only=True):
     at_ns: int
 
     def change(self, state: PartitionState) -> None:
+        # Parents first, so the parent is there (R-112).
         parent_path, _, name = self.path.rpartition(".")
         parent = state.queues[parent_path] if parent_path else None
         queue = Queue(name, self.spec, parent)
@@ -223,6 +224,7 @@ class QueueRemoved(Base, frozen=True, kw_only=True):
 
     def change(self, state: PartitionState) -> None:
         queue = state.queues.pop(self.path)
+        # Its time goes with it, or a queue of the same name would inherit it.
         state.quotas.pop(self.path, None)
         if queue.parent is not None:
             del queue.parent.children[queue.name]
