@@ -319,8 +319,12 @@ def test_who_is_replaced_does_not_come_back(place: Place, s: Scheduler) -> None:
     lease = (
         s.application("app", queue="root.batch", user="ann").ask("t", vcore=1).result(PATIENCE_S)
     )
+    events = s.events("connection")
     with connect(place.proxy.address, QUEUES) as other:
         assert lease.wanted_back.wait(PATIENCE_S)
+        last = [*events][-1].connection
+        assert last == s.connection
+        assert "closed" == last.state
         assert "give each program an rm_id of its own" in lease.reason
         with pytest.raises(Replaced):
             s.add_node("n2", vcore=1)

@@ -246,9 +246,10 @@ class Operations(Generic[L]):
                 return
             self._nodes.end(reason)
             self._applications.end(reason)
-            self.session.connection = replace(
+            # Before the readers end: a program that was replaced learns here why no event comes.
+            self._changed(replace(
                 self.session.connection, state="closed", reason=str(reason)
-            )
+            ))  # fmt: skip
             self.session.readers.end(reason if isinstance(reason, CoreFailed) else None)
         self.callback.program.end()
         self.session.outbox.close()

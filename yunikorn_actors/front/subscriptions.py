@@ -135,7 +135,7 @@ class NodeChanged:
 
 @dataclass(frozen=True, kw_only=True)
 class ConnectionChanged:
-    """The service is away, or is there again; see `connection` of a scheduler."""
+    """The service is away or is there again, or the front is closed; see `Scheduler.connection`."""
 
     connection: Connection
     """How it is now."""
