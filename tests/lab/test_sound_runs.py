@@ -12,6 +12,7 @@ from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tapes.tape import THE_END, Entry
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
+from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
 from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
@@ -26,7 +27,7 @@ from yunikorn_actors.messages.rm_events import (
     RMRegistered,
     RMReleaseAllocation,
 )
-from yunikorn_actors.messages.scheduling import ConfirmationDue, ProposalRejected
+from yunikorn_actors.messages.scheduling import ConfirmationDue, PlanningDue, ProposalRejected
 from yunikorn_actors.state.facts import (
     ConfirmationMissed,
     ForeignAllocationPut,
@@ -48,6 +49,7 @@ class Sound(NamedTuple):
     """The last that comes to the callback before all else is done."""
     is_judged: bool = False
     """Whether the model of the rules judges it too."""
+    topology: TopologyName = "proposing"
 
 
 def _notified_after_loss(messages: list[tuple[str, Message]]) -> bool:
@@ -520,13 +522,72 @@ steps:
         ),
         is_judged=True,
     ),
+    "of two promises the first is used where the maximum holds one": Sound(
+        """
+name: of two promises the first is used where the maximum holds one
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b,
+  resources: {guaranteed: {vcore: 2}, max: {vcore: 3}}, properties: {preemption.delay: 1s}}]}]}]}
+rm: {confirm: manual}
+steps:
+- create_node: {id: n1, capacity: {vcore: 2000}}
+- create_node: {id: n2, capacity: {vcore: 4000}}
+- add_app: {id: app-1, queue: root.a}
+- add_app: {id: app-2, queue: root.b}
+- bind: {app: app-2, key: b, node: n2, resource: {vcore: 2000}}
+- ask: {app: app-1, key: held, resource: {vcore: 3000}, required_node: n2}
+- ask: {app: app-1, key: fill, resource: {vcore: 1000}, count: 2}
+- ask: {app: app-2, key: share, resource: {vcore: 1000}, count: 2}
+- advance: 1s
+- remove_app: {id: app-1}
+""",
+        lambda messages: ["RESERVED", "SCHEDULED"] == _states(messages, "share-0")[-2:],
+        is_judged=True,
+    ),
+    "a swap does not wait for its turn in a leaf that starts one at a time": Sound(
+        """
+name: a swap does not wait for its turn in a leaf that starts one at a time
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [
+  {name: a, properties: {application.sort.policy: stateaware}}]}]}]}
+steps:
+- create_node: {id: n1, capacity: {vcore: 2}}
+- add_app: {id: app-1, queue: root.a}
+- ask: {app: app-1, key: held, resource: {vcore: 1}, placeholder: true, task_group: tg}
+- add_app: {id: app-2, queue: root.a}
+- ask: {app: app-2, key: first, resource: {vcore: 1}}
+- ask: {app: app-1, key: member, resource: {vcore: 1}, task_group: tg}
+- expect: {apps: {app-1: {state: Starting}, app-2: {state: Starting}}}
+""",
+        lambda messages: _states(messages, "member")[-1:] == ["SCHEDULED"],
+        is_judged=True,
+    ),
+    "others are sought in vain between two changes of a node": Sound(
+        """
+name: others are sought in vain between two changes of a node
+queues: {partitions: [{queues: [{name: root, submitacl: '*', queues: [
+  {name: b, resources: {guaranteed: {vcore: 1}}},
+  {name: c, properties: {preemption.budget: 1/20s}}]}]}]}
+steps:
+- create_node: {id: n1, capacity: {vcore: 2000}}
+- add_app: {id: app-2, queue: root.b}
+- add_app: {id: app-3, queue: root.c}
+- ask: {app: app-3, key: fill, resource: {vcore: 2000}, count: 2}
+- ask: {app: app-2, key: short, resource: {vcore: 1}}
+- advance: 35s
+- bind: {app: app-3, key: more, node: n1, resource: {vcore: 2000}}
+- update_node: {id: n1, capacity: {vcore: 4000}}
+""",
+        lambda messages: any(type(it) is PlanningDue for _, it in messages),
+        held="PlanningDue(step 5) from timer to context",
+        is_judged=True,
+        topology="fused",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_it_is_sound(name: str) -> None:
     sound = SOUND[name]
-    case = parse_case(sound.text, "sound.yaml")
+    case = parse_case(sound.text, "sound.yaml", sound.topology)
     held = (sound.held, sound.also_held)
     entries = [Entry("hold", message, THE_END) for message in held if message]
     if sound.frozen_after:

@@ -169,6 +169,8 @@ class AskRemoved(Base, frozen=True, kw_only=True):
                 charge(app.placed, waiting(ask.spec, ask.remaining))
                 forget_complete_gang(state, app)
         ask.remaining = 0
+        # If it is sent again while work of it runs, what it lacks then is news.
+        ask.shortage = GateKind.NONE
         if ask.is_over:
             del app.asks[self.key]
 

@@ -81,8 +81,8 @@ def _must_not_preempt(run: JudgedRun, ask: Ask) -> None:
     rest = run.last_rest
     came = rest.at_ns < due <= cluster.now and cluster.revision > rest.revision
     if ask.vain_at is None and came:
-        # Its time came while more happened: it may have been tried before that.
-        ask.vain_at = due
+        # Its time came while more happened: it may have been tried in vain amid it.
+        ask.vain_at, ask.could_since = due, None
     if rest.work_ended or not (could and preemption.could_preempt(cluster, ask, rest.revision)):
         # What was placed since the last rest may not have run yet when it was tried, and what
         # has ended since may have run then.

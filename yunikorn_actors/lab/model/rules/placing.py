@@ -11,11 +11,12 @@ from yunikorn_actors.values.resource import add, fits_in, sub
 
 def has_headroom(cluster: Cluster, ask: Ask) -> bool:
     """Whether each maximum has room; promises to others count in queues below the root."""
+    mine = sums.redeems(cluster, ask)
+    # Where a maximum does not hold all that was promised, what was promised to it is its own.
+    ended = [kept.size for kept in cluster.ending if kept.ask is ask and kept.claims]
+    its_own = any(size and fits_in(ask.size, size) for size in (mine, *ended))
     for gate in sums.gates(cluster, ask.app):
-        mine = sums.redeems(cluster, ask)
         promised = sub(sums.claimed(cluster, gate.apps), mine) if gate.queue else {}
-        # Where a maximum does not hold all that was promised, what was promised to it is its own.
-        its_own = bool(mine) and fits_in(ask.size, mine)
         used = gate.used if its_own else add(gate.used, promised)
         if not sums.leaves_room(gate.most, used, ask.size):
             return False

@@ -53,8 +53,9 @@ def surely_runs(cluster: Cluster, app: App) -> bool:
 
 
 def may_swap(cluster: Cluster, ask: Ask) -> bool:
+    """Its placeholders have a place and room already, so no order of a leaf holds it up."""
     waits = gangs.awaits_placeholders(cluster, ask.app)
-    return may_run(cluster, ask.app) and not waits and not ask.spec.placeholder
+    return ask.app.state in LIVING and not waits and not ask.spec.placeholder
 
 
 def takes_place(cluster: Cluster, app: App) -> bool:
