@@ -1,7 +1,8 @@
-"""What each fact changes in the planner's model; docs/explanation/planning.md says what it wakes.
+"""Applying facts to the planner's model; docs/explanation/planning.md says what each one wakes.
 
 `Planner.observe` looks up here what to do after a fact was applied to the state. A fact that
-resolves a proposal tells its owner first: what was in flight for it becomes part of the replica.
+resolves a proposal goes to the owner of the proposal first: what was in flight for it becomes part
+of the replica.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +23,7 @@ from yunikorn_actors.state.termination import ASKED_BACK, FREES
 
 
 def resolve(model: Model, open_proposals: OpenProposals, fact: f.Fact) -> None:
-    """Tell the owner of each proposal that led to this fact; charge what nobody has charged."""
+    """Give a fact to the owner of each proposal that led to it; charge what nobody has charged."""
     if isinstance(fact, f.AllocationsCommitted):
         others = [
             at for at, id_ in enumerate(fact.proposal_ids) if not open_proposals.resolve(id_, fact)
@@ -43,6 +44,7 @@ def adopt(model: Model) -> None:
     state, tree = model.state, model.tree
     if state.config is not None:
         _sort_nodes(model, state.config)
+    # The amounts of the books are those of the truth; nothing is in flight yet.
     for queue in state.queues.values():
         tree.add_queue(queue, state.capacity)
         tree.queues[queue.path].used = dict(queue.allocated)
@@ -62,12 +64,14 @@ def _adopt_application(model: Model, view: AppView) -> None:
     if app.run_limit is not GateKind.NONE:
         model.requeue.run_limit_changed(view)
     for allocation in app.allocations.values():
+        # What was asked back already is in a swap, or on its way out.
         if allocation.spec.placeholder and allocation.may_be_released:
             model.gangs.offer(view, allocation)
     for ask in app.asks.values():
         if ask.remaining:
             model.asks.watch(view, (ask,))
             model.shapes.follow_reserved(view.asks[ask.spec.key])
+    # After the asks: which of them the gang holds back depends on all of them.
     model.gangs.follow(view)
     model.gangs.recall(view)
 
@@ -97,12 +101,14 @@ def _on_queue_added(model: Model, fact: f.QueueAdded) -> None:
 def _on_queue_reconfigured(model: Model, fact: f.QueueReconfigured) -> None:
     """Keys of another sort policy do not compare with the old ones, so all leave first."""
     queue = model.tree.queues[fact.path]
+    # Of all leaves below: the properties of a queue are inherited.
     apps = [app for app in model.apps.values() if queue in app.leaf.lineage]
     # All leave before the policy is read: a key of the old one would be searched in vain.
     for app in apps:
         model.tree.leave(app)
     model.decide_anew(queue)
     for app in apps:
+        # Usage is kept only under an order that reads it, so it is worked out for the new one.
         app.used = model.flights.used_by(app)
         model.applications.assign_limits(app)
         model.gangs.follow(app)
@@ -181,6 +187,7 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     view = model.apps.get(fact.serial)
     if view is None:
         return
+    # `recounts` is None where nobody asks for sums: the attribute is all that this costs.
     if model.requeue.recounts is not None:
         model.requeue.waits_changed(view)
     if view.leaf.changed is not None:
@@ -189,6 +196,7 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     # Let go of what blocked it first: by its new state it may need no place, or never one again.
     if view.blocked_by is not None:
         participants.let_go(view)
+    # Running now: it counts by its state, and no longer by what is on its way.
     if view.starting and fact.state is not ApplicationState.ACCEPTED:
         participants.counts_itself(view)
     if view.is_schedulable:
@@ -199,6 +207,7 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
         model.applications.forget(view)
     elif view.app.task_groups:
         model.gangs.follow(view)
+    # Last, with the tree as it is now: a place may have come free.
     participants.wake_others(view)
 
 
@@ -216,6 +225,7 @@ def _on_application_removed(model: Model, fact: f.ApplicationRemoved) -> None:
 def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
     app = model.state.applications[fact.spec.application_id]
     view = model.apps[app.serial]
+    # An older ask makes its application older (R-101).
     if view.submitted_ns != app.submitted_ns:
         model.applications.rekey(view)
     model.asks.watch(view, (app.asks[fact.spec.key],))
@@ -244,11 +254,13 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
     """What is in flight of the old size keeps its amounts until it is resolved."""
     app = model.app_of(fact.spec.application_id)
     view, ask = app.asks.get(fact.spec.key), app.app.asks[fact.spec.key]
+    # Known and waiting already: the same view goes on, with another shape.
     if view is not None:
         model.reshape(view, model.shapes.of(fact.spec))
     elif ask.remaining:
         model.asks.watch(app, (ask,))
         model.gangs.follow(app)
+    # With fewer repeats the last placeholder may have come.
     model.gangs.waits_for_fewer(app)
     if ask.parked:
         # It has another size, and so has what it holds on other nodes.
@@ -266,6 +278,7 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
 def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:
     app = model.app_of(fact.application_id)
     view = app.asks.get(fact.key)
+    # Parked or placed repeats live on; the view counts only what waits.
     if view is not None:
         model.asks.unwatch(view)
         model.requeue.amounts_changed(app.leaf)
@@ -305,6 +318,7 @@ def _resync(model: Model, ask: AskView) -> None:
 
     With fewer repeats to come, what is in flight uses other promises of the ask.
     """
+    # The number of repeats decides which promise a decision in flight uses.
     if ask.ask.reserved:
         model.amounts.measure_earmarks(ask.app, ask.ask.spec.key)
     model.asks.resync_or_forget(ask)
@@ -332,12 +346,14 @@ def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int
 
 
 def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> None:
+    # An ask of another queue may be entitled to what this one has now.
     model.requeue.allocated()
     if model.reserved_nodes:
         _reserved_room_used(model, fact.node_ids)
     apps = [model.state.applications[charged.application_id] for charged in fact.charged]
     if apps[0].allocations[fact.uuids[0]].spec.placeholder:
         for place, app in enumerate(apps):
+            # By application, as the books of a gang are read once for each.
             mine = [uuid for uuid, at in zip(fact.uuids, fact.members, strict=True) if at == place]
             model.gangs.placeholders_came(model.apps[app.serial], mine)
 
@@ -365,6 +381,7 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
     model.applications.rekey(app)
     model.requeue.amounts_changed(app.leaf)
     model.requeue.work_changed(model.nodes.views[fact.node_id])
+    # Units matter to nobody but asks that require a reserved node.
     if model.reserved_nodes:
         _unit_changed(model, app)
     if fact.spec.placeholder:
@@ -378,6 +395,7 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
 def _on_allocation_resized(model: Model, fact: f.AllocationResized) -> None:
     amounts, app = model.amounts, model.app_of(fact.application_id)
     node = model.nodes.views[fact.node_id]
+    # Given back and charged anew, so that it goes through the same marks as an end and a start.
     model.nodes.give_back(node, fact.old_resource)
     is_placeholder = app.app.allocations[fact.uuid].spec.placeholder
     amounts.give_back(app, fact.old_resource, is_placeholder=is_placeholder)
@@ -398,6 +416,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     model.amounts.give_back(app, fact.resource, is_placeholder=fact.placeholder)
     model.amounts.room_came(node)
     model.requeue.amounts_changed(app.leaf)
+    # It may have been what kept another one from starting.
     model.participants.wake_others(app)
     if fact.placeholder:
         model.gangs.placeholder_went(app, fact.uuid)
@@ -405,6 +424,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     if model.reserved_nodes:
         model.requeue.headroom_changed()
         _unit_changed(model, app)
+    # The victims of somebody may be gone: an ask that waited for that looks again.
     if fact.type in ASKED_BACK:
         model.requeue.resolved()
     model.requeue.work_changed(node)
@@ -413,6 +433,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
 def _on_release_requested(model: Model, fact: f.ReleaseRequested) -> None:
     app = model.app_of(fact.application_id)
     model.gangs.withdraw(app, fact.uuid)
+    # A swap frees no room until it is over.
     if fact.type in FREES:
         _will_be_free(model, app, fact.uuid)
 
@@ -453,6 +474,7 @@ def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
         _will_be_free(model, app, fact.placeholder)
     ask = app.asks[fact.key]
     model.asks.resync(ask)
+    # Parked repeats wait no more; nothing else may be left of the ask.
     model.asks.forget_if_done(ask)
     model.participants.wake_others(app)
     model.requeue.amounts_changed(app.leaf)
@@ -465,6 +487,7 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
         model.asks.watch(app, (app.app.asks[fact.key],))
     else:
         model.asks.resync(ask)
+        # The view was kept while something of it was in flight.
         model.requeue.amounts_changed(app.leaf)
     if fact.crosses:
         node = model.nodes.views[fact.node_id]
@@ -480,11 +503,13 @@ def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
     node = model.nodes.views[fact.placeholder_node]
     if fact.is_even:
         # Nobody has more room than before, so nobody is woken for that.
+        # Only the fair order sees that a placeholder has become work.
         amounts.use_placeholder(app, fact.resource)
     else:
         # The queue is never below what runs, so no gang and no ask is let in for a moment (R-004).
         amounts.use(app, fact.resource, is_placeholder=False)
         amounts.give_back(app, fact.placeholder_resource, is_placeholder=True)
+        # To another node the room was taken when the swap began.
         if fact.node_id == fact.placeholder_node:
             model.nodes.take(node, fact.resource)
         amounts.free_node(node, fact.placeholder_resource)
@@ -511,6 +536,7 @@ def _on_reservation_made(model: Model, fact: f.ReservationMade) -> None:
 def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
     node = model.nodes.views[fact.node_id]
     if not node.node.reservations:
+        # The node is reserved for nobody any more.
         del model.reserved_nodes[fact.node_id]
     model.amounts.measure_earmarks(model.app_of(fact.application_id), fact.key)
     model.participants.wake_others(model.app_of(fact.application_id))
@@ -526,6 +552,7 @@ def _lose_reservation(model: Model, ask: AskView) -> None:
     model.shapes.follow_reserved(ask)
     if ask.open:
         model.requeue.look_into(ask)
+        # It has lost its node, and may be entitled to victims again.
         if ask.app.leaf.is_entitled:
             model.requeue.may_preempt(ask.app.leaf, ask.ask.created_ns)
 

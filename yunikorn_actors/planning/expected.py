@@ -1,10 +1,10 @@
-"""When asks that wait will start: their place in the order of their queue, and an interval.
+"""Expected starts: when asks that wait will start, as a place in their queue and an interval.
 
-The order is that of the planner. The interval comes from a plan ahead on all nodes taken together,
-made thrice: with run times as short, as usual and as long as those of the same user, or else of the
-same queue, were against what they had declared. How far such plans were off then widens or narrows
-the next intervals of the queue, so that nine of ten hold. It is all worked out beside the core,
-from a replica.
+The order is that of the planner. The interval comes from a plan ahead on all nodes taken together.
+It is made three times: with run times as short, as usual and as long as those of the same user, or
+else of the same queue, were compared with what they had declared. How far such plans were off then
+widens or narrows the next intervals of the queue, so that nine of ten hold. All of it is worked out
+beside the core, from a replica.
 """
 
 from collections import deque
@@ -92,6 +92,7 @@ class _Runs:
         self._ran: dict[_Name, deque[float]] = {}
 
     def note(self, queue: str, user: str, declared_ns: int, ran_ns: int) -> None:
+        # Two histories: shares of what was declared, and times where nothing was.
         is_declared = 0 < declared_ns < NEVER_NS
         kept = self._shares if is_declared else self._ran
         for name in (("user", user), ("queue", queue), ("", "")):
@@ -105,12 +106,15 @@ class _Runs:
         is_declared = declared_ns < NEVER_NS
         kept, unit = (self._shares, declared_ns) if is_declared else (self._ran, 1)
         names = (("user", user), ("queue", queue), ("", ""))
+        # The nearest that says enough: the user, else the queue, else all.
         known = (kept.get(name, ()) for name in names)
         of_one = (1.0,) if is_declared else ()
         runs = next((tuple(it) for it in known if len(it) >= RUNS_MIN), of_one)
+        # What has run for longer than most runs is compared with those that ran longer still.
         left = sorted(it for it in runs if it * unit > ran_ns)
         if left:
             return max(1, round(left[int(share * len(left))] * unit))
+        # Longer than any known run: a little more is the best guess.
         return max(1, ran_ns + ran_ns // 10) if runs else NEVER_NS
 
 
@@ -161,10 +165,12 @@ class Expectations:
 
     def before(self, state: PartitionState, fact: f.Fact) -> None:
         match fact:
+            # What the core asked back did not run to its end, and says nothing.
             case f.AllocationReleased(given_back=None, placeholder=False):
                 app = state.applications.get(fact.application_id)
                 allocation = None if app is None else app.allocations.get(fact.uuid)
                 if app is not None and allocation is not None:
+                    # Before the fact is applied: the allocation is still there.
                     declared_ns = runtime_of(app, allocation.spec)
                     ran_ns = max(1, fact.at_ns - allocation.allocated_ns)
                     self._runs.note(app.queue.path, app.spec.user, declared_ns, ran_ns)
@@ -176,10 +182,12 @@ class Expectations:
 
     def _judge(self, name: _Name, at_ns: int) -> None:
         """Narrow the next intervals a little, or widen them more, so that misses are rare."""
+        # Judged by its first plan, which is what a person was shown.
         plan = self._plans.pop(name, None)
         if plan is None:
             return
         widths = self._widths[plan.queue]
+        # A miss widens by far more than a hit narrows, so that misses stay near their share.
         widths.before *= exp(STEP * ((at_ns < plan.earliest_ns) - MISSES))
         if name not in self._late:
             widths.behind *= exp(STEP * ((at_ns > plan.latest_ns) - MISSES))
@@ -199,6 +207,7 @@ class Expectations:
             return False
         app = state.applications.get(application_id)
         asked = () if app is None else app.waiting_asks()
+        # A new ask is planned for at once: otherwise it would have no answer.
         return made_ns <= now_ns - every_ns or any(
             (application_id, it.spec.key) not in self.by_ask for it in asked
         )
@@ -221,6 +230,7 @@ class Expectations:
 
         Nothing is kept before the end: work that takes longer than a slice is begun anew.
         """
+        # Kept apart until the end: a plan that is cut short changes nothing.
         found: dict[_Name, Expected] = {}
         jobs: list[tuple[int, _Job]] = []
         for leaf, order in _orders(state, self._policies):
@@ -236,6 +246,7 @@ class Expectations:
                 jobs.append((came_ns, job))
             yield
         jobs.sort(key=itemgetter(0))
+        # Those that a run limit bars have no time: when it ends is not planned.
         planned = [job for _, job in jobs[:PLANNED_MAX] if _may_start(state, job.app)]
         starts: list[dict[_Name, int]] = [{} for _ in SHARES]
         due_ns = NEVER_NS
@@ -264,11 +275,13 @@ class Expectations:
         """
         runs = self._runs
         running: list[tuple[Resource, int]] = []
+        # Only nodes that some job requires are looked at one by one; the rest is one large node.
         apart = {job.node for job in jobs} - {""}
         for app in state.applications.values():
             for it in app.allocations.values():
                 ran_ns, declared_ns = now_ns - it.allocated_ns, runtime_of(app, it.spec)
                 whole_ns = runs.expected(app.queue.path, app.spec.user, declared_ns, share, ran_ns)
+                # What runs there leaves room on that very node.
                 node = it.node_id if it.node_id in apart else ""
                 running.append((_need(app, it.resource, node), _end(now_ns, whole_ns - ran_ns)))
             yield
@@ -279,10 +292,12 @@ class Expectations:
             run_ns = runs.expected(path, job.app.spec.user, job.runtime_ns, share)
             start_ns = profile.earliest(need, run_ns, last.get(path, 0))
             yield
+            # Never: what it would have to wait for has no end, or is too small.
             if start_ns >= NEVER_NS:
                 continue
             profile.take(start_ns, _end(start_ns, run_ns), need)
             planned.update(((job.app.id, ask.spec.key), start_ns) for ask in job.asks)
+            # In first-come order nothing overtakes it.
             if job.is_strict:
                 last[path] = start_ns
         return min((end_ns for _, end_ns in running), default=NEVER_NS)
@@ -292,6 +307,7 @@ class Expectations:
         unsure_ns = max(times) - min(times) + LEAST_NS
         likely_ns = times[1]
         earliest_ns = max(now_ns, likely_ns - round(widths.before * unsure_ns))
+        # The first plan stays: intervals that follow the facts would never be wrong.
         latest_ns = likely_ns + round(widths.behind * unsure_ns)
         name = expected.application_id, expected.key
         self._plans.setdefault(name, _Plan(expected.queue, earliest_ns, latest_ns))
@@ -299,6 +315,7 @@ class Expectations:
 
     def _forget(self, found: Mapping[_Name, Expected], now_ns: int) -> None:
         """Drop plans of asks that are gone; one that is late is judged before its ask starts."""
+        # Late ones are judged now, as waiting for their start would forgive them.
         self._plans = {name: it for name, it in self._plans.items() if name in found}
         self._late &= self._plans.keys()
         for name, plan in self._plans.items():
@@ -324,6 +341,7 @@ def _orders(
     state: PartitionState, policies: Policies
 ) -> Iterator[tuple[QueueView, list[tuple[Application, Ask]]]]:
     """Yield leaves in which asks wait, each with these in its order."""
+    # Deciders of its own: a policy asked here must not change what the planner keeps.
     deciders = Deciders(policies, cast(Folds | None, state.folds))
     views: dict[str, QueueView] = {}
     by_leaf: dict[str, list[AppView]] = {}
@@ -349,6 +367,7 @@ class _Line:
         self._asks = sorted(asks, key=lambda it: view.leaf.decider.order_of(view.app, it))
         self._priorities = [NO_PRIORITY]
         """The highest of what may be tried, of each ask and those behind it; the last first."""
+        # What may not be tried lends no priority to its application.
         may_be_tried = {it.spec.key for it in _open(view, self._asks)}
         for ask in reversed(self._asks):
             own = ask.spec.priority if ask.spec.key in may_be_tried else NO_PRIORITY
@@ -433,6 +452,7 @@ class _Order:
         view, priority = line.view, line.view.priority
         stays = True
         while stays:
+            # In a stateaware leaf one placement may be all it gets before the next one starts.
             is_starting = line.placed < line.starts_until
             ask = line.take(is_whole=is_whole and not is_starting)
             if ask is not None:

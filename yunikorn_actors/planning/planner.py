@@ -1,7 +1,7 @@
 """The planner: its model of a partition, and the parts that decide, in order.
 
-docs/explanation/planning.md tells why the stages of a plan come in this order. Each decision is put
-in flight; a fact that carries the id of its proposal, or `reject`, takes it out again.
+docs/explanation/planning.md explains why the stages of a plan come in this order. Each decision is
+put in flight; a fact with the id of its proposal, or `reject`, takes it out again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -58,6 +58,7 @@ class Planner:
         self.model = model = Model(state, self.requeue, policies)
         self.open_proposals = open_proposals = OpenProposals(scheduler_number, self.findings)
         self._refusals = Refusals(model)
+        # Several planners share what the resource manager refuses (`NodeDenied`).
         self._is_shared = is_shared
         self.denials = Denials(model, is_shared=is_shared)
         self.backoff = Backoff(model)
@@ -145,6 +146,8 @@ class Planner:
             yield self.explainer.plan
 
     @property
+    # Only looks at marks: it is asked after each message, and a plan that finds nothing to do costs
+    # far more.
     def has_work(self) -> bool:
         """Whether anything might be decided now: some part has something to look at."""
         requeue, root = self.requeue, self.model.tree.root
@@ -186,6 +189,7 @@ class Planner:
         # Nothing is decided for a partition that is suspended or half changed.
         if not self.state.decides_nothing and limit > 0:
             deciders = self.model.deciders
+            # The time of keys moves before the order is used.
             for leaf in deciders.timed:
                 if leaf.follow_time(now_ns):
                     self._has_new_keys = self.gatekeeper.is_stale = True
@@ -196,13 +200,18 @@ class Planner:
                 self.failures.update(self.model.replace_failed())
             room = limit
             for steps in (self._first, self._next, self._last):
+                # Each step is looked at when those before it are done: they may have given it
+                # something.
                 for step in steps(now_ns):
                     if made := step(now_ns, room):
                         proposals.extend(made)
                         room -= len(made)
+                # A policy failed and was replaced, or something else asks for a new measure: what
+                # follows would go by an old order.
                 if self.requeue.measures.is_stale:
                     break
         # It was decided on these facts, so it would be decided again.
+        # The same proposal on the same facts would be refused again (see `refusals`).
         refused = self._refusals.refused
         made = self._without_refused(proposals, sets_aside=True) if refused else proposals
         self._refusals.note_made(made)
@@ -227,6 +236,7 @@ class Planner:
 
     def refuse(self, proposal_id: int) -> None:
         """Context refused: the ask waits again, and until there is news if nothing was newer."""
+        # Before the proposal is forgotten: its subject is known by its owner.
         subject = self.open_proposals.owner[proposal_id].subject_of(proposal_id)
         is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
         self.reject(proposal_id)
@@ -258,6 +268,7 @@ class Planner:
         gangs = frozenset(it.gang for it in refused if isinstance(it, Preempt) and it.gang)
         kept: list[Proposal] = []
         for proposal in proposals:
+            # All for a gang or none (G31).
             if proposal in refused or (isinstance(proposal, Preempt) and proposal.gang in gangs):
                 subject = self.open_proposals.owner[proposal.proposal_id].subject_of(
                     proposal.proposal_id
@@ -279,6 +290,7 @@ class Planner:
     def note_denied(self, denied: Denied, now_ns: int) -> None:
         """The resource manager refused it to another planner."""
         # That one has asked, so what has rested for long enough rests no more.
+        # The other planner has just asked, so its answer is as good as one of our own.
         self.denials.lift_due(now_ns)
         self._deny(denied, now_ns, elsewhere=True)
         self.answered()

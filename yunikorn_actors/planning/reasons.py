@@ -1,7 +1,7 @@
-"""Why an ask waits, or what has become of it, in words.
+"""Why an ask waits, or what has become of it, in words and as values.
 
-Everything that refuses a waiting ask is named, in the order in which the planner meets it. What is
-first hides nothing: to take it away helps only if nothing stands behind it.
+Everything that refuses a waiting ask is named, in the order in which the planner meets it. What
+stands first hides nothing: taking it away helps only if nothing stands behind it.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -255,6 +255,7 @@ class Why(Struct, frozen=True, kw_only=True):
     """Key of the ask."""
     repeats: int
     """How many of its repeats wait."""
+    # Placed and rejected asks are explained as well, and then none of its repeats waits.
     since_ns: int
     """When the ask came; if it was rejected, when that was."""
     reserved: tuple[str, ...]
@@ -298,6 +299,7 @@ class Why(Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """What to look at first, in words, and whether victims are on their way out for it."""
+        # Only victims on their way out change what a person should do: wait.
         going = self.preempting is not None and self.preempting.victims
         more = f"; {self.preempting.text}" if self.preempting and going else ""
         return f"{self.decisive}{more}"
@@ -434,6 +436,7 @@ def no_room(place: str) -> str:
 
 def what_became(state: str, message: str) -> str:
     """Say it of an application that has ended, and what its user may do."""
+    # An application that failed may be mended; a completed one only needs to be sent again.
     if state != ApplicationState.COMPLETED:
         why = f" ({message})" if message else ""
         first = "mend that and " if state == ApplicationState.REJECTED else ""
@@ -452,6 +455,7 @@ def _lines(why: Why) -> Iterator[str]:
             yield f"     {obstacle.remedy}"
     if why.runtime:
         yield f"  declared run time: {why.runtime}"
+    # Without a place it does not wait in its queue, so most of the report says nothing.
     if not why.position:
         yield from _preemption(why)
         return

@@ -1,13 +1,15 @@
-"""What Context refused is not proposed again on the same facts.
+"""Refusals: what Context refused is not proposed again on the same facts.
 
 A plan is a function of the facts. If Context refuses a proposal that was made on the newest facts,
 the planner and Context disagree, and the same plan would be made and refused again, in every cycle,
 for ever. So such a proposal is not sent again, and the ask, gang or queue that it was for is *set
 aside*: no part of the planner makes a proposal for it. Both end when a fact arrives on which a
 decision may depend, when the resource manager refuses a node or makes a request, or when a time
-comes that a rule names. A proposal that is refused because newer facts were faster is not meant:
-its ask is tried again at once, with them. Nor is one that was made around another in flight, which
-Context refuses as well: what was set aside is tried again without that one.
+comes that a rule names.
+
+A proposal that is refused because newer facts were faster is not meant: its ask is tried again at
+once, with them. Nor is one that was made around another in flight, which Context refuses as well:
+what was set aside is tried again without that one.
 
 This holds for every kind of proposal, because it is decided here, by the order of proposals and
 facts alone. Parts ask one thing, `Model.set_aside`.
@@ -50,6 +52,7 @@ class Refusals:
         if proposals:
             self.has_notes = True
             self._plans.append((self._given_up, proposals))
+            # Proposals of one plan have ascending ids, so the last one stands for all before it.
             self._last_made = proposals[-1].proposal_id
 
     def note_sent(self, proposals: Sequence[Proposal]) -> None:
@@ -63,6 +66,7 @@ class Refusals:
 
     def gave_up(self) -> None:
         """A proposal is in flight no longer, and nothing came of it."""
+        # Only its number changes: what was decided with it in view is no disagreement.
         self._given_up += 1
 
     def refuse(self, proposal_id: int, now_ns: int) -> bool:
@@ -72,8 +76,10 @@ class Refusals:
         was given up since: the planner counted on that one, and decides otherwise without it. If
         it decides the same again, that is not sent.
         """
+        # Only at a refusal are the lists spread out by number; hardly any proposal is refused.
         self._look_up()
         sent = self._sent.pop(proposal_id, None)
+        # A fact has come since it was sent: then the refusal says nothing about the newest facts.
         if sent is None:
             return False
         self.refused[_content(sent)] = None
@@ -95,6 +101,7 @@ class Refusals:
         did not disagree on the facts. This ends, because on the same facts no proposal is refused
         twice.
         """
+        # Decided while that one was in flight, so it was counted on.
         again = [subject for subject, last in self._beside.items() if proposal_id <= last]
         if again:
             for subject in again:
@@ -110,11 +117,14 @@ class Refusals:
 
     def something_arrived(self) -> None:
         """What was refused may be allowed now: everything is tried again."""
+        # First: while it is false nothing has to be undone, which is the case after nearly all
+        # facts.
         self.has_notes = False
         self._plans.clear()
         self._batches.clear()
         self._made.clear()
         self._sent.clear()
+        # Set aside only ever after a refusal: without one there is nothing to take back.
         if self.refused:
             self.refused.clear()
             self._beside.clear()
@@ -127,6 +137,7 @@ class Refusals:
 
     def _take_back(self, subjects: Sequence[Subject]) -> None:
         model = self._model
+        # All of them first: waking one may look at the others.
         for subject in subjects:
             model.set_aside.pop(subject, None)
         for subject in subjects:
@@ -143,6 +154,7 @@ class Refusals:
         model.requeue.something_came_out()
 
     def _resync(self, ask: AskView) -> None:
+        # A view that has gone waits for nothing (see `Asks`).
         if not ask.gone:
             self._model.asks.resync(ask)
             self._model.requeue.amounts_changed(ask.app.leaf)
@@ -150,8 +162,10 @@ class Refusals:
     def _wake_ask(self, ask: AskView) -> None:
         model, views = self._model, self._model.nodes.views
         self._resync(ask)
+        # A member looks for a placeholder, not for a node: it is woken as such.
         if ask.app.app.task_groups:
             model.requeue.member_came(ask.app)
+        # It comes first to what is reserved for it, so those nodes are looked at, too.
         for node_id in ask.ask.reserved:
             model.amounts.room_came(views[node_id])
         required = views.get(ask.shape.required_node)
@@ -161,6 +175,7 @@ class Refusals:
 
 
 def _content(proposal: Proposal) -> Hashable:
+    # How many decisions of a gang follow depends on the plan; that it is one of several does not.
     if isinstance(proposal, Preempt):
         return replace(proposal, proposal_id=0, gang=min(1, proposal.gang))
     return replace(proposal, proposal_id=0)

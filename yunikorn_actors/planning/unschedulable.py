@@ -1,8 +1,8 @@
-"""What a plan found out about asks that wait.
+"""Findings: what a plan found out about asks that wait.
 
-An event tells when an ask finds too little room, and another when it has enough again at its turn.
-A resource manager that takes container states gets every refused ask at once, also those
-behind the first ask of a lane, because they are refused with it.
+An event says when an ask finds too little room, and another when it has enough again at its turn. A
+resource manager that takes container states gets every refused ask at once, also those behind the
+first ask of a lane, because they are refused with it.
 """
 
 from collections import Counter
@@ -67,6 +67,7 @@ class Findings:
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
+        # Only the first of a lane, unless each refused ask is reported: the others follow it.
         for ask in lane.asks() if self._reports else (lane.first,):
             self.note(ask, lane)
 
@@ -105,6 +106,7 @@ class Findings:
             self._report(ask.ask, WaitingState.FAILED, NO_NODE)
 
     def _report(self, ask: Ask, state: WaitingState, reason: str) -> None:
+        # Only a change: what was reported already is no news.
         if ask.reported is not state:
             self._find(Finding(ask, state, reason))
 
@@ -136,6 +138,7 @@ def available_to(ask: AskView, shortage: GateKind) -> Resource:
     """Return what is left of each type that it asks for and that anything bounds."""
     if shortage is GateKind.NONE:
         return {}
+    # Of queues the levels of the path, of limits those of the user and group.
     levels, limits = ask.app.leaf.limits, ask.app.limits
     queue = shortage is GateKind.QUEUE
     gates: tuple[Gate, ...] = levels if queue else limits
@@ -148,6 +151,7 @@ def available_to(ask: AskView, shortage: GateKind) -> Resource:
 def _least(kinds: list[str], rooms: Iterable[Resource]) -> Resource:
     least: Resource = {}
     for room in rooms:
+        # A type that no gate bounds is left out: there is nothing to say about it.
         for kind in kinds:
             if kind in room:
                 least[kind] = min(room[kind], least.get(kind, room[kind]))

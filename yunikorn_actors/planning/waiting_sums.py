@@ -1,7 +1,8 @@
-"""What waits, added up by cause, queue and size: kept as things change, not counted when asked for.
+"""Sums of what waits, by cause, queue and size: kept as things change, not counted when asked for.
 
-From the first question on each kind of asks of an application that changes is marked, and only what
-is marked is counted anew at the next.
+From the first question on, each kind of asks of an application that changes is marked; the next
+question counts only what is marked.
+
 The planner keeps how many repeats of each wait and are open, by shape. What is of one size in one
 leaf, and kept back alike, is one group: asks that one node alone can run have a shape each, and
 there may be as many of them as nodes. A quota or a limit refuses all of a group or nothing of it,
@@ -74,6 +75,7 @@ class _Group:
     def add(self, shape: Shape, more: int) -> None:
         self.count += more
         before = self.shapes.get(shape, 0)
+        # Empty shapes go: the sums walk over the others each time.
         if before + more:
             self.shapes[shape] = before + more
         else:
@@ -81,6 +83,7 @@ class _Group:
         self._last = None
         if not (name := shape.required_node):
             return
+        # The first of this shape brings its node, and the last takes it away.
         if not before:
             insort(self._names, name)
         elif shape not in self.shapes:
@@ -101,6 +104,7 @@ class _Group:
     @property
     def rank(self) -> _Rank:
         kind = self.kind
+        # Owners are texts, so groups of one queue and size have one order in every planner.
         if kind is None or isinstance(kind, tuple):
             return (self.leaf.queue.path, self.size, kind or ())
         name = kind.value if isinstance(kind, Cause) else kind.name
@@ -122,23 +126,28 @@ class WaitingSums:
         """Answer with some of the sums, or count some applications and say where to go on."""
         requeue = self._model.requeue
         if requeue.recounts is None:
+            # The first question marks everything; until then nothing is kept, and nothing costs.
             requeue.recounts = dict.fromkeys((app, None) for app in self._model.apps.values())
+        # A question that goes on has to see the same groups, so only its first part counts.
         if not question.place and not self._count_some():
             return WaitingAnswer(is_all=False)
         if self._order is None:
             ranked = sorted(self._groups.values(), key=_RANK)
             self._order = [list(alike) for _, alike in groupby(ranked, key=_place_and_size)]
+        # A place in the order: between two parts groups may come and go, which shifts it a little.
         some = self._order[question.place : question.place + SUMS_MAX]
         place = question.place + len(some)
         decides_nothing = self._model.state.decides_nothing
         sums: list[WaitingSum] = []
         for groups in some:
             first, is_one = groups[0], len(groups) == 1
+            # Nothing is decided at all: whatever else refuses them, that comes first.
             cause = Cause.RM_PAUSED if decides_nothing else self._cause(first) if is_one else None
             if is_one and cause is not None:
                 sums.append(first.all_for(cause))
             else:
                 sums += _added_up(chain.from_iterable(self._sums_of(it, cause) for it in groups))
+        # All of them or a part: the question goes on at `place`.
         return WaitingAnswer(
             total=sum([it.count for it in sums]),
             sums=tuple(sums),
@@ -151,6 +160,7 @@ class WaitingSums:
     def keep_up(self) -> None:
         """Called with each fact: so a question finds little to count, whatever came before it."""
         marks = self._model.requeue.recounts
+        # Bounded, so that a question after a long time does not have to count everything.
         if marks is not None and len(marks) > MARKS_MAX:
             for app, kind in list(marks):
                 self._count(app, kind)
@@ -163,14 +173,17 @@ class WaitingSums:
         for app, kind in list(islice(marks, KINDS_MAX)):
             if kinds > KINDS_MAX:
                 break
+            # Every kind of an application counts, so a part stays bounded however many it has.
             kinds += 1 if kind is not None else 1 + len(app.waits)
             self._count(app, kind)
             del marks[app, kind]
         return not marks
 
     def _count(self, app: AppView, kind: Kind | None) -> None:
+        # An application that has gone has no counts left.
         is_there = self._model.apps.get(app.app.serial) is app
         counted = self._of.setdefault(app, {})
+        # None stands for all of its kinds: those counted before, and those that wait now.
         for it in dict.fromkeys((*counted, *app.waits)) if kind is None else (kind,):
             now = _counts(app, it) if is_there and it in app.waits else ()
             before = counted.pop(it, ())
@@ -204,6 +217,7 @@ class WaitingSums:
 
     def _cause(self, group: _Group) -> Cause | None:
         """Find why all of a group waits, without a look at each; None where each is to be asked."""
+        # All with one cause are one sum; otherwise each shape is looked at.
         leaf, kind, shapes = group.leaf, group.kind, group.shapes
         if isinstance(kind, Cause):
             return kind
@@ -215,11 +229,13 @@ class WaitingSums:
             return None
         gate = self._gate(lane)
         if gate is not None and (refusal := _refusal(gate)) is not None:
+            # A node that is kept for one of them may let that one in: each is looked at.
             return None if self._model.reserved_nodes else refusal
         if len(shapes) == 1:
             is_refused, waits = shape.denial is not None, shape.waits_for_node
         else:
             is_refused = any(map(_DENIAL, shapes))
+            # Of several shapes all have to wait for a node, or one of them may be placed.
             waits = gate is not None or all(map(_WAITS_FOR_NODE, shapes))
         if is_refused:
             return None
@@ -259,6 +275,7 @@ class WaitingSums:
 
 def _added_up(sums: Iterable[WaitingSum]) -> Iterable[WaitingSum]:
     """Of one queue and size: add up what waits for the same."""
+    # Several groups of a queue and size may wait for the same cause.
     found: dict[Cause, WaitingSum] = {}
     for it in sums:
         same = found.get(it.cause)
@@ -270,6 +287,7 @@ def _counts(app: AppView, kind: Kind) -> _Counts:
     """Return what waits of one kind, part of it held by its gang or by itself."""
     shape, is_placeholder = kind
     size = (shape.wanted, shape.models, bool(shape.required_node))
+    # What is not open is held: by its gang, by a gate, or by the state of its application.
     opened = app.opens.get(kind, 0)
     held = app.waits[kind] - opened
     taken: _Kind = app.blocked_by or app.owner
@@ -286,6 +304,7 @@ def _counts(app: AppView, kind: Kind) -> _Counts:
 
 def _cause_of_holder(kind: Holder) -> Cause:
     if isinstance(kind, Backoff):
+        # A stateaware leaf without places is full like any other.
         return Cause.BACKING_OFF
     is_one_by_one = isinstance(kind, QueueView) and kind.is_stateaware and kind.places() > 0
     return Cause.STATEAWARE_BUSY if is_one_by_one else Cause.APP_LIMIT

@@ -1,4 +1,4 @@
-"""Asks that take part, and how many repeats of each may be tried."""
+"""Asks that take part in planning, and how many repeats of each may be tried."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,9 @@ class Asks:
     def watch(self, app: AppView, asks: Iterable[Ask]) -> None:
         """Watch asks of one size, which are new; the amounts that wait are written once."""
         shape: Shape | None = None
+        # Read once: a request brings hundreds of asks of one size.
         decider, changed = app.leaf.decider, app.leaf.changed
+        # Neither a gang nor a gate: then every repeat may be tried.
         is_bound = bool(app.app.task_groups or decider.gate)
         views = []
         repeats = 0
@@ -42,6 +44,7 @@ class Asks:
             if self._requeue.recounts is not None:
                 self._requeue.waits_changed(app, kind)
             total = repeats * shape.total
+            # Ties between queues of equal shares are broken by what waits below them.
             for level in app.leaf.lineage:
                 level.waiting += total
         for view in views:
@@ -94,6 +97,7 @@ class Asks:
             wanted = self._allowed(ask, wanted)
         if self.set_aside and ask in self.set_aside:
             wanted = 0
+        # Only the difference moves: an ask that stays open keeps its place.
         repeats = wanted - ask.open
         if repeats > 0:
             self._open(ask, repeats)
@@ -110,6 +114,7 @@ class Asks:
     def _is_barred(self, ask: AskView) -> bool:
         spec, app = ask.ask.spec, ask.app
         barred = waits_for_gang(app.app, spec, app.placing, is_admitting=app.is_admitting)
+        # For the swapper: a real ask that its gang holds back may find a placeholder.
         if barred and not spec.placeholder:
             self._requeue.member_came(app)
         return barred
@@ -144,6 +149,7 @@ class Asks:
         # Only ever earlier: which ask is the oldest is found out when one is to have a node kept.
         ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
         self._tree.add_ask(ask)
+        # What it can try first may have changed the pass over its asks.
         if leaf.queue.properties.backoff_count:
             requeue.pass_changed(ask.app)
         if leaf.is_entitled:

@@ -22,6 +22,7 @@ class BlockedApps:
 
     def add(self, app: AppView) -> None:
         self.apps[app.app.serial] = app
+        # The key is kept with the entry: it is found by the key under which it was filed.
         app.blocked_entry = (app.blocked_key(), app)
         insort(self.leaves.setdefault(app.leaf, []), app.blocked_entry)
 
@@ -64,7 +65,7 @@ class Blocked:
             del self.by[holder]
 
     def rekey(self, app: AppView) -> None:
-        """Give it its new place among the blocked: its rank may have changed."""
+        """Give an application its new place among the blocked: its rank may have changed."""
         holder = app.blocked_by
         if holder is not None:
             self.discard(app)

@@ -1,7 +1,7 @@
-"""What decides in one queue: its policy, and what is built in where that has no say.
+"""Deciders: what decides in one queue, its policy or the built-in order where that has none.
 
-A policy that raises, or gives keys that do not compare, stops nobody. What is built in decides in
-its place from then on, until the queue has named another one.
+A policy that raises, or gives keys that do not compare, stops nobody: the built-in order decides in
+its place from then on, until the queue names another policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +56,7 @@ _LAST: Final = (1,)
 
 
 class Shown(Protocol):
-    """An application or a queue; what is built in reads it as it is, because it is trusted."""
+    """What a decider may see: an application or a queue; built-in orders read it as it is."""
 
     @property
     def seen(self) -> Any: ...  # noqa: ANN401 - what a policy may see of it
@@ -105,6 +105,7 @@ class Deciders:
     def of(self, queue: Queue) -> "Decider":
         name, policy = policy_name(queue), None
         if self.has_policy(queue) and queue.path not in self.raised:
+            # A policy with a fold is the one that the state keeps: facts have shaped it.
             policy = None if self._folds is None else self._folds.by_queue.get(queue.path)
             if policy is None:
                 policy = self._made(queue.path, name)
@@ -134,13 +135,14 @@ class Deciders:
         return self._may_decide(queue.path, policy_name(queue))
 
     def _may_decide(self, path: str, name: str) -> bool:
-        """Whether it has not failed there; it may again when another was named in between."""
+        """Whether a policy has not failed there; it may decide again if another was named since."""
         failed, _ = self.failed.get(path, (name, ""))
         if failed != name:
             del self.failed[path]
         return bool(name) and path not in self.failed
 
     def fail(self, path: str, name: str, what: str) -> None:
+        # The first failure is reported; what follows is the same policy failing again.
         if path not in self.failed:
             self.failed[path] = self.news[path] = (name, what)
 
@@ -155,6 +157,7 @@ class Deciders:
         """One that has raised while it was given a fact decides nothing any more."""
         for path, (name, what) in self.raised.items():
             if path in queues:
+                # A failure while it was given a fact counts, whatever it had failed with before.
                 self.failed.pop(path, None)
                 self.fail(path, name, what)
 
@@ -170,6 +173,7 @@ class NodesDecider:
     def score(self, node: NodeSeen, shape: Resource) -> float:
         given, fault = self._watch(NODES, self._name, "score", self._score, node, shape)
         # Most give just that, and it needs no call of others to look at it.
+        # `nan` compares with nothing: it would leave the order undefined.
         if type(given) is float and not isnan(given):
             return given
         number = None
@@ -177,6 +181,7 @@ class NodesDecider:
             number, fault = tried("score", score_of, given)
         if number is None:
             self._deciders.fail(NODES, self._name, fault)
+            # All nodes are equal to it from here on; `replace_failed` puts the built-in order back.
             return 0.0
         return number
 
@@ -210,6 +215,7 @@ class Decider:
         self.queue_rank: Callable[[Any], Key] = of_queues.queue_key
         """Of a queue among its siblings, if this is their parent."""
         self.reads: frozenset[str] = frozenset(getattr(built_in, "reads", ()))
+        # Everything off until a policy says otherwise: hardly any queue has one.
         self.ranks_by_policy = self.moves = False
         self.is_fold = self.orders_asks = self.ranks_victims = False
         self.step_ns = 0
@@ -226,6 +232,7 @@ class Decider:
             self.rank, self.ranks_by_policy = self._application_rank, True
             self.reads = reads_of(policy)
             self.moves = bool(self.reads - {"used"})
+            # More than what is used: such keys have to be looked at after other facts, too.
             self.step_ns = step_of(policy)
         if isinstance(policy, QueueOrder):
             self.queue_rank = self._queue_rank
@@ -245,6 +252,7 @@ class Decider:
 
     def _application_rank(self, app: ShownApplication) -> Key:
         """Ask once where the key reads nothing that changes."""
+        # A key that reads nothing that changes is asked for once.
         if self.reads:
             # Of what waits alone: a key may divide by its size. It has no turn until something
             # waits again, and is keyed again then.
@@ -261,12 +269,15 @@ class Decider:
         key, fault = self._watch(self._path, self._name, method, self._methods[method], *subject)
         # Most keys are plain numbers, and it needs no call of others to look at one.
         is_plain = type(key) is int or (type(key) is float and not isnan(key))
+        # Numbers compare with numbers: nothing more to check.
         if is_plain and self._kinds.get(method) == NUMBER:
             return (0, key)
         if not fault:
             key, fault = tried(method, key_of, key)
         if not fault:
             kind = kind_of(key)
+            # All keys of one method have to compare, or the order would depend on who is compared
+            # first.
             common = common_kind(self._kinds.get(method, kind), kind)
             if common is None:
                 fault = f"{method} gives keys that do not compare: {shown(key, 100)}"
@@ -274,6 +285,7 @@ class Decider:
                 self._kinds[method] = common
         if fault:
             self._deciders.fail(self._path, self._name, fault)
+            # Behind all others, so that it stays sorted until the built-in order takes over.
             return _LAST
         return (0, key)
 
@@ -296,6 +308,7 @@ class Decider:
         Facts alone change the one that is kept.
         """
         gate = self.gate
+        # Without a fold a gate has no state that a pass could change.
         if gate is None or not self.is_fold:
             return gate
         copied, fault = self._deciders.watch(

@@ -1,4 +1,4 @@
-"""What gangs hold back, and their placeholders that may be swapped.
+"""Gangs in the planner: what they hold back, and their placeholders that may be swapped.
 
 A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0). A
 gang may await its admission; one entry, its turn, may stand for all its placeholders.
@@ -30,6 +30,7 @@ class Gangs:
         did_await = app.awaiting_gang is not None
         if app.leaf.changed is not None:
             app.leaf.changed[app] = None
+        # Only where something changed: each placement of a placeholder comes this way.
         if self._read_bars(app):
             for ask in tuple(app.asks.values()):
                 self._asks.resync(ask)
@@ -38,6 +39,7 @@ class Gangs:
             # It no longer wants to start, so others may.
             self._participants.wake_others(app)
         # Its first placeholder may be another now, and the turn stands where that stands.
+        # Ended and given anew, as an entry is found by its key.
         if app.turn is not None:
             self.end_turn(app)
             if app.awaiting_gang is not None:
@@ -52,6 +54,7 @@ class Gangs:
     def _read_bars(self, app: AppView) -> bool:
         """Take note of what the gang of an application holds back now; whether that changed."""
         record = app.app
+        # Its admission in flight counts as done: the placeholders behind it are planned already.
         awaits = not app.is_admitting and awaits_admission(record)
         self._await(app, awaits=awaits and app.is_schedulable)
         alive = tuple(name for name, group in record.task_groups.items() if group.alive)
@@ -62,6 +65,7 @@ class Gangs:
         return changed
 
     def _await(self, app: AppView, *, awaits: bool) -> None:
+        # Lapsed ones behind the others, then by age.
         entry, key = app.awaiting_gang, (app.app.lapsed_ns, *app.app.age)
         if awaits and (entry is None or entry[0] != key):
             # The old entry first: it is found by the key under which it was filed.
@@ -92,10 +96,11 @@ class Gangs:
     # -- turns
 
     def give_turn(self, app: AppView) -> None:
-        """Let a gang that awaits admission stand where the first of its placeholders would."""
+        """Let a gang that awaits admission stand where its first placeholder would stand."""
         waiting = [ask for ask in app.asks.values() if ask.is_placeholder and ask.waiting]
         if app.turn is None and waiting:
             first = min(waiting, key=lambda ask: ask.order)
+            # No shape of a real ask: nothing of it is tried but the admission.
             app.turn = AskView(app, first.ask, self._shapes.turns, {}, first.order, open=1)
             self._tree.add_ask(app.turn)
             rekey(app.leaf)
@@ -126,6 +131,7 @@ class Gangs:
     def placeholder_went(self, app: AppView, uuid: str) -> None:
         self.withdraw(app, uuid)
         self.follow(app)
+        # Its swap was called off for the sake of its node: the room is for this ask.
         key = app.app.owed.get(uuid)
         if key is not None:
             self._requeue.goes_first((app, key))

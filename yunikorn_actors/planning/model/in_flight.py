@@ -51,6 +51,7 @@ class SwapInFlight(Struct):
     def is_leaving(self) -> bool:
         """Whether the placeholder is to go, and its own node has its room back then."""
         placeholder = self.placeholder
+        # By identity: it may have gone, and another may be there under its UUID after a restart.
         stands = self.ask.app.app.allocations.get(placeholder.uuid) is placeholder
         leaves = not self.is_swap or self.node is not None
         return leaves and stands and placeholder.may_be_released

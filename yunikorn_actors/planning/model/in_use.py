@@ -1,7 +1,7 @@
 """Amounts in use on nodes, in queues and under limits: those of the replica and those in flight.
 
-When a proposal is committed its amounts move from in flight to the replica, so nothing changes
-here at all: that is what makes committing cheap.
+When a proposal is committed its amounts move from in flight to the replica, so nothing changes here
+at all: that makes committing cheap.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,6 +50,7 @@ class Amounts:
             level.waiting -= waited
             for kind, quantity in entries:
                 used[kind] = used.get(kind, 0) + quantity
+        # Placeholders do not count in the fair order (see `use_placeholder`).
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, charge)
 
@@ -83,10 +84,11 @@ class Amounts:
         self._tree.enter(app)
 
     def measure_earmarks(self, app: AppView, key: str) -> None:
-        """Room promised to an ask reduces what the quotas leave to others, until it is used.
+        """Work out what is promised to one ask and used by decisions in flight.
 
-        A decision in flight that uses a promise counts as used already. Only the promises to this
-        ask have changed: to add up those to all others each time would be quadratic.
+        Promised room reduces what the quotas leave to others, until it is used. A decision in
+        flight that uses a promise counts as used already. Only the promises to this ask have
+        changed: adding up those of all others each time would be quadratic.
         """
         before = self._redeemed.pop((app, key), ())
         now = tuple(self.earmarks_in_use(app, key))
@@ -100,6 +102,7 @@ class Amounts:
                 charge(level.redeemed, earmark)
             former = level.limit
             level.read_limit()
+            # Less is kept from others than before: somebody may have room now.
             if level.limit != former:
                 self._participants.wake(level)
 
@@ -123,6 +126,7 @@ class Amounts:
 
     def free_node(self, node: NodeView, amount: Resource) -> None:
         """Give room back, unless the node was removed, or replaced by another of the same id."""
+        # After a removal its room is nobody's, and a node of the same name has its own.
         if self._nodes.knows(node):
             self._nodes.give_back(node, amount)
             self.room_came(node)

@@ -1,4 +1,4 @@
-"""A limit of one user or group in one queue, as the planner sees it.
+"""Limit views: a limit of one user or group in one queue, as the planner sees it.
 
 Its usage is that of the replica plus what is in flight. It refuses asks and holds applications back
 as a queue does.
@@ -41,6 +41,7 @@ class LimitView:
     def name(self) -> str:
         return self.limit.name
 
+    # Looked up each time: the books of a user come and go with its applications.
     def _usage(self) -> Usage:
         return self.state.usage_of(self.limit)
 
@@ -103,6 +104,7 @@ class LimitView:
     def take(self, app: Starting, amount: Resource) -> None:
         charge(self.in_flight, amount)
         serial = app.app.serial
+        # By serial: several decisions for one application take one place.
         self.starting[serial] = self.starting.get(serial, 0) + 1
 
     def resolve(self, app: Starting, amount: Resource) -> None:
@@ -132,6 +134,7 @@ class LimitViews:
         view = self._views.get(limit.key)
         if view is None:
             view = self._views[limit.key] = LimitView(self._state, limit)
+        # The configuration may say another amount by now; what is in flight stays.
         view.limit = limit
         view.members += 1
         return view
@@ -140,6 +143,7 @@ class LimitViews:
         return self._views.get(limit.key)
 
     def part(self, view: LimitView) -> None:
+        # A limit without members is forgotten, with nothing in flight below it.
         view.members -= 1
         if not view.members:
             del self._views[view.limit.key]

@@ -1,13 +1,13 @@
-"""Nodes in the order in which they are tried.
+"""The node index: nodes in the order in which they are tried.
 
 The order is kept, never made: a node whose free amounts change moves to its new place. It moves
-before the next search, once, however often they changed: what runs already is reported by the
-hundred thousand. Until then it stands where its old score has its place.
+before the next search, once, however often they changed, because what runs already is reported by
+the hundred thousand. Until then it stands where its old score has its place.
 
 Nodes stand in runs of about a hundred, and each run knows a ceiling: for every resource type at
 least as much as any of its nodes has free. A run whose ceiling is too low is passed over in one
-comparison. Ceilings only rise while nodes come and go; one is made exact when a scan of its run
-found nothing, which is the only moment at which a stale one costs anything.
+comparison. Ceilings only rise while nodes come and go; a ceiling is made exact when a scan of its
+run found nothing, which is the only moment at which a stale one costs anything.
 
 Where full nodes stand first there is a floor as well for the shapes that were asked for last: no
 node before it has room for that shape. Equal asks come in crowds, so most searches begin where the
@@ -16,7 +16,7 @@ last one ended.
 `NodeRuns` is that: the open nodes in one order. `NodeIndex` knows all nodes of the partition, and
 has their runs in the order of the partition. An application may have an order of its own. The nodes
 stand in that as well from its first search on, and those that changed move there before the next
-one: nobody else pays for it.
+one: an order that nobody uses costs nothing.
 
 What is free here is what the replica has available less what proposals in flight have taken.
 """
@@ -59,6 +59,7 @@ class NodeView:
         self.reported = NO_DEVICES
         """What the node reported of its devices when it was measured last."""
 
+    # As the replica knows them, less what decisions in flight have taken.
     @property
     def parts(self) -> Parts | None:
         """What is free of each device, as `free` is of all."""
@@ -85,6 +86,7 @@ class NodeView:
         """Whether this node, as it is now, can hold an ask of this shape."""
         if shape.denial is not None and shape.is_refused(self.id, Use.PLACING):
             return False
+        # A required node may be closed to others, drained or reserved: this ask may use it.
         if shape.required_node:
             if shape.required_node != self.id or self.node.awaited:
                 return False
@@ -141,6 +143,7 @@ class NodeRuns:
                 view.entry = self.entry_of(view)
                 entries.append(view.entry)
         entries.sort()
+        # Cut into runs once, instead of splitting again and again.
         self._runs = [entries[at : at + RUN_LENGTH] for at in range(0, len(entries), RUN_LENGTH)]
         self._last = [run[-1] for run in self._runs]
         self._ceilings = [_ceiling(run) for run in self._runs]
@@ -155,12 +158,14 @@ class NodeRuns:
         number = position = 0
         run = self._runs[0]
         # Where empty nodes come first it has often been the first of all.
+        # The score of the old amounts is in the entry, so it is found by that.
         if run[0] is not old:
             number = bisect_left(self._last, old)
             run = self._runs[number]
             position = bisect_left(run, old)
         if new is None:
             new = (self._score(view.scale, view.free), view.id, view)
+        # Between its neighbours nothing moves: most placements change a score by little.
         if 0 < position < len(run) - 1 and run[position - 1] < new < run[position + 1]:
             view.entry = run[position] = new
             self._note(view, new, number)
@@ -205,6 +210,7 @@ class NodeRuns:
             last.append(entry)
             self._ceilings.append({})
         elif number == len(last):
+            # Behind all others: no search.
             number -= 1
             self._runs[number].append(entry)
             last[number] = entry
@@ -216,6 +222,7 @@ class NodeRuns:
 
     def _note(self, view: NodeView, entry: Entry, number: int) -> None:
         """Keep the promises of the ceiling and of the floors for a node in its new place."""
+        # Ceilings only rise here; a scan in vain makes one exact.
         ceiling = self._ceilings[number]
         for kind, quantity in view.free.items():
             if quantity > ceiling.get(kind, 0):
@@ -248,12 +255,14 @@ class NodeRuns:
         wanted = shape.wanted
         floor = self._floors.get(shape)
         number = start = 0
+        # From the floor on: nothing before it has room.
         if floor is not None:
             number = bisect_left(self._last, floor)
             if number < len(self._runs):
                 start = bisect_left(self._runs[number], floor)
         for place in range(number, len(self._runs)):
             ceiling = self._ceilings[place]
+            # Written out: a call for each run would cost more than the comparison.
             for kind, quantity in wanted:
                 if quantity > ceiling.get(kind, 0):
                     break
@@ -266,6 +275,7 @@ class NodeRuns:
                         self._lay_floor(shape, found)
                     return found
             start = 0
+        # Nothing at all: the floor has nowhere to stand.
         self._floors.pop(shape, None)
         return None
 
@@ -294,6 +304,7 @@ class NodeRuns:
 
     def _lay_floor(self, shape: Shape, view: NodeView) -> None:
         floors = self._floors
+        # Bounded: the shape that was asked for first goes.
         if shape not in floors and len(floors) >= FLOORS_MAX:
             del floors[next(iter(floors))]
         assert view.entry is not None
@@ -344,6 +355,7 @@ class NodeIndex:
         self._asked_last = (), None
         self._stray.clear()
         self._unsorted.clear()
+        # Only those that have a place take part in the new order.
         placed = [view for view in self.views.values() if view.entry is not None]
         for view in placed:
             # Its entry is one of the former order, where nobody looks any more.
@@ -355,6 +367,8 @@ class NodeIndex:
 
     def add(self, view: NodeView) -> None:
         """Know a node; its first `refresh` measures and places it."""
+        # Another node of the same name may have come since: decisions in flight name the former
+        # one.
         self.views[view.id] = view
 
     def knows(self, view: NodeView) -> bool:
@@ -365,6 +379,7 @@ class NodeIndex:
         del self.views[view.id]
         self._stray.pop(view, None)
         self._unsorted.pop(view, None)
+        # Taken out of every order before its name may come back.
         self.runs.forget(view)
         self._note_change(view)
         del self.changed[view]
@@ -392,6 +407,7 @@ class NodeIndex:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) - quantity
+        # Moved before the next search, not now: it may change again at once.
         self._stray[view] = self.changed[view] = None
 
     def give_back(self, view: NodeView, amount: Resource) -> None:
@@ -408,6 +424,7 @@ class NodeIndex:
         for view in self._stray:
             if view.entry is not None:
                 self.runs.move(view)
+        # The other orders learn of it at their next search.
         for other in self._others.values():
             other.moved.update(self._stray)
         self._stray.clear()
@@ -434,6 +451,7 @@ class NodeIndex:
             runs = self._in(order)
         is_alone = shape.denial is not None or (shape.devices and self._by_device(shape))
         found = next(runs.serving(shape), None) if is_alone else runs.first_fit(shape)
+        # A twin stands in another order; the caller gets ours.
         return None if found is None else self.views[found.id]
 
     def first_other(
@@ -441,6 +459,7 @@ class NodeIndex:
     ) -> NodeView | None:
         """As `first_fit`, leaving one out; only a required one need not be open."""
         if shape.required_node:
+            # A required ask has one node: leaving that out leaves nothing.
             required = self.first_fit(shape, order)
             return required if required is not None and required.id != node_id else None
         if order is None and self.own is not None:
@@ -525,6 +544,7 @@ class _OtherOrder:
                 if twin.entry is not None:
                     runs.move(twin, runs.entry_of(twin))
         self.moved.clear()
+        # The first time: all at once.
         if behind and not twins:
             runs.fill([self._twin_of(view) for view in behind if ours.knows(view)])
         else:

@@ -1,8 +1,8 @@
-"""Which applications take part in a plan: those that have a place, and those that may take one.
+"""Participants: which applications take part in a plan, because they have a place or may take one.
 
 A queue, or a limit of a user or group, may bound how many applications run; those for which there
 is no place are blocked until there may be one. A decision in flight takes a place for an
-application that does not run yet.
+application that does not run yet (R-052, R-053).
 """
 
 from yunikorn_actors.planning.model.blocked import BlockedApps
@@ -21,6 +21,7 @@ class Participants:
 
     def start(self, app: AppView) -> None:
         """A decision in flight makes the application count as running, if it does not yet."""
+        # Others have their place already, or none that counts.
         if app.app.state is ApplicationState.ACCEPTED:
             app.starting += 1
             # By serial and not by number: several decisions for one application take one place.
@@ -47,6 +48,7 @@ class Participants:
             return
         app.starting -= 1
         # Whether a gang may start depends on who else is about to.
+        # Only when the last decision is resolved does its state alone decide.
         self._requeue.gang_may_fit()
         if not app.starting:
             self.counts_itself(app)
@@ -62,6 +64,7 @@ class Participants:
 
     def hold(self, app: AppView, holder: Holder) -> None:
         """A maximum of running applications is reached, or the application has to rest."""
+        # Out of the order first: an entry is found by the key that it has now.
         self._tree.leave(app)
         self._tree.blocked.add(app, holder)
         if self._requeue.recounts is not None:
@@ -78,6 +81,7 @@ class Participants:
     def come_back(self, app: AppView) -> None:
         """Let it take part again; its waiting asks may be entitled to preempt."""
         self.let_go(app)
+        # It stands nowhere yet, so nothing else would tell the preemptor of it.
         if app.awaiting_gang is not None and app.leaf.is_entitled:
             # It has no entry yet, but may claim.
             self._requeue.may_preempt(app.leaf, 0)
@@ -105,12 +109,14 @@ class Participants:
 
     def wake_others(self, app: AppView) -> None:
         """What this application wants or holds has changed: others may start now."""
+        # Without a bound nobody waits for a start.
         is_bounded = bool(app.leaf.application_limits or app.limits)
         some_wait = is_bounded and bool(self._shapes.waiting)
         self._requeue.starts_changed(for_nodes=some_wait or bool(self._reserved_nodes))
         for level in app.leaf.application_limits:
             self.wake_blocked(level)
         for limit in app.limits:
+            # A limit that nobody is a member of has no one waiting.
             if limit.members:
                 self.wake(limit)
 
@@ -138,6 +144,7 @@ class Participants:
     def _wake_with_place(self, gate: Gate, blocked: BlockedApps) -> int:
         """An application with a place needs no other; return how many woke."""
         with_one = [app for serial in gate.with_place if (app := blocked.apps.get(serial))]
+        # The gate is asked again: a reload may have taken the place away.
         free = [app for app in with_one if gate.may_start(app)]
         for app in free:
             self.come_back(app)
@@ -146,6 +153,7 @@ class Participants:
     def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
         """Wake the first of a leaf; applications with nothing to try take no place."""
         before = len(entries)
+        # In order, and never past the first that may not start.
         while places > 0 and entries and gate.may_start(entries[0][1]):
             app = entries[0][1]
             self.come_back(app)

@@ -1,6 +1,7 @@
-"""What the planner knows of a partition: the replica plus what is in flight, in order.
+"""The planner's model: what it knows of a partition, the replica plus what is in flight, in order.
 
-It decides nothing and knows no part of the planner. What it finds changed it tells the requeue.
+It decides nothing and knows no part of the planner. What it finds changed it reports to the
+requeue.
 """
 
 from collections.abc import Iterable
@@ -59,17 +60,20 @@ class Applications:
         for ask in view.asks.values():
             if view.leaf.changed is not None:
                 view.leaf.changed[ask] = None
+        # Out of all orders before its lanes change.
         self._tree.leave(view)
         self._participants.let_go(view)
         former = view.limits
         found = limits_of(app.queue, app.spec.user, app.group)
         view.limits = tuple(self._limits.join(limit) for limit in found)
+        # Without a limit it shares a lane with all others of its leaf.
         view.owner = (app.spec.user, app.group) if view.limits else None
         # The new ones are joined before the old are left: a limit that counts as before stays
         # known, with what is in flight below it.
         for limit in former:
             self._limits.part(limit)
             self._participants.wake(limit)
+        # Behind the new limits: it may be blocked by one of them at once.
         self._participants.come_back(view)
         if self._requeue.recounts is not None:
             self._requeue.waits_changed(view)
@@ -123,6 +127,7 @@ class Model:
         """Asks, gangs and paths of queues for which nothing is proposed on these facts."""
 
     def app_of(self, application_id: str) -> AppView:
+        # By serial: an id names one life at a time in `state.applications`.
         return self.apps[self.state.applications[application_id].serial]
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
@@ -139,6 +144,7 @@ class Model:
             return False
         if not node.node.reservations:
             return not ask.shape.devices or node.devices_for(ask.shape) is not None
+        # Those that use a reservation there have taken its room already.
         served = self.flights.serving_on.get(node.id, ())
         room = room_for(node.node, ask.ask.spec, node.free, served)
         if room is not node.free and not fits_in(ask.resource, room):
@@ -151,6 +157,7 @@ class Model:
         if free is not None and node.node.reservations:
             served = self.flights.serving_on.get(node.id, ())
             free = parts_for(node.node, ask.ask.spec, free, served)
+        # A policy may choose the devices; the rule of the core checks them.
         choose = self.nodes.own_devices
         if choose is not None and free is not None:
             chosen = choose(seen_node(node), dict(ask.shape.wanted), tuple(free))
@@ -176,6 +183,7 @@ class Model:
 
         Return the name of each, and how it has failed.
         """
+        # Both kinds: failed when asked for a key, and failed when given a fact.
         self.deciders.look_at_folds(self.state.queues)
         news, self.deciders.news = self.deciders.news, {}
         for path in news:
@@ -184,6 +192,7 @@ class Model:
             queue = self.tree.queues.get(path)
             if queue is None:
                 continue
+            # All below: a queue's policy orders them on each level.
             apps = [app for app in self.apps.values() if queue in app.leaf.lineage]
             for app in apps:
                 self.tree.leave(app)
@@ -217,6 +226,7 @@ class Model:
         self._order_asks_anew(moved)
 
     def _take_asks_out(self, apps: Iterable[AppView]) -> None:
+        # Turns too: they are entries in the same order.
         for app in apps:
             self.gangs.end_turn(app)
             for ask in app.asks.values():
@@ -227,6 +237,7 @@ class Model:
         """Put back what was taken out, in its new order."""
         asks = [ask for app in apps for ask in app.asks.values()]
         for ask in asks:
+            # A pass of the gate lets them in again.
             ask.is_let_in = False
             ask.order = ask.app.leaf.decider.order_of(ask.app.app, ask.ask)
         for ask in asks:
@@ -240,6 +251,7 @@ class Model:
         self.shapes.forget_reserved(view)
         was_placeholder = view.is_placeholder
         view.resize(shape)
+        # What was in flight of the ask counts as the other kind from here on.
         if view.is_placeholder is not was_placeholder:
             on_their_way = self.flights.count_of(view)
             view.app.placing += on_their_way if view.is_placeholder else -on_their_way

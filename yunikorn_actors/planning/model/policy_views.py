@@ -1,7 +1,6 @@
-"""What policies see of applications, queues and nodes: no more than they need, and to be read only.
+"""Policy views: what policies see of applications, queues and nodes, and no more; read only.
 
-An object that keeps one of these may read it later: it shows what is true then. The views know
-these, so these know the views by their members only.
+An object that keeps one of these may read it later: it shows what is true then.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -96,6 +95,7 @@ class SeenApplication:
     @property
     def used(self) -> Resource:
         app = self._app
+        # Under another order what is in flight is not kept for each application.
         return read_only(app.used if app.leaf.sorts_by_usage else app.app.allocated)
 
     @property
@@ -108,6 +108,7 @@ class SeenApplication:
         largest: Resource = {}
         for ask in self._waiting:
             is_member = is_part_of_gang(app, ask.ask.spec)
+            # A member of a gang needs all of the gang.
             size = app.spec.placeholder_ask if is_member else ask.resource
             for kind, quantity in size.items():
                 largest[kind] = max(quantity, largest.get(kind, 0))
@@ -119,6 +120,7 @@ class SeenApplication:
 
     @property
     def waited_ns(self) -> int:
+        # The leaf's clock moves in steps: keys must not change within a plan.
         return max(0, self._app.leaf.clock_ns - self._app.app.submitted_ns)
 
     @property

@@ -1,8 +1,8 @@
-"""What must be looked at again: a method for each reason, marks for each part that has to look.
+"""The requeue: what must be looked at again, with a method for each reason and marks for each part.
 
-A change of the model calls the method that says what has happened; only this module says which
-parts that may help. The part that looks takes its marks away. To mark too much costs a try; to mark
-too little lets asks wait for ever. docs/explanation/planning.md has the table.
+A change of the model calls the method that names what has happened; only this module knows which
+parts that may help. The part that looks takes its marks away. Marking too much costs a try; marking
+too little lets asks wait for ever (G30). docs/explanation/planning.md has the table.
 """
 
 from collections.abc import Iterable
@@ -79,8 +79,8 @@ class ExplainingMarks(Struct, eq=False):
 class Requeue:
     """All reasons to look again, a method for each.
 
-    They stand together though they are many: whom a reason wakes is decided here alone, and a split
-    by part would spread each reason over all parts that it concerns.
+    They stand together though they are many: which parts a reason wakes is decided here alone, and
+    a split by part would spread each reason over all parts that it concerns.
     """
 
     def __init__(self, *, reports: bool) -> None:
@@ -106,6 +106,7 @@ class Requeue:
 
     def cluster_changed(self) -> None:
         """Its size, or the configuration: quotas and shares are measured anew."""
+        # A measurement that is under way begins anew: half of it would be of the old size.
         self.measures.is_stale, self.measures.is_under_way = True, False
 
     def measured(self, entitled: Iterable[QueueView]) -> None:
@@ -113,6 +114,7 @@ class Requeue:
         self.gangs.room_has_changed = True
         preempting = self.preempting
         preempting.was_measured = True
+        # What is measured again may be entitled to more, or find other victims.
         preempting.leaves.update(dict.fromkeys(entitled))
         self.try_full_again()
 
@@ -131,6 +133,7 @@ class Requeue:
         """A node may have more room, or be allowed again: members that found none look again."""
         gangs = self.gangs
         if gangs.stuck:
+            # They found no node: any room that comes may be theirs.
             gangs.looking.update(gangs.stuck)
             gangs.stuck.clear()
 
@@ -192,6 +195,7 @@ class Requeue:
 
     def may_preempt(self, leaf: QueueView, created_ns: int) -> None:
         """An ask of this leaf may once it has waited long enough."""
+        # Only an older ask makes the leaf due earlier.
         new = self.preempting.new
         if created_ns < new.get(leaf, created_ns + 1):
             new[leaf] = created_ns
@@ -210,6 +214,7 @@ class Requeue:
 
     def member_came(self, app: AppView) -> None:
         """Or a placeholder that one may take over."""
+        # Looked at again, also if it found nothing before.
         gangs = self.gangs
         gangs.stuck.pop(app.app.serial, None)
         gangs.looking[app.app.serial] = app
@@ -260,6 +265,7 @@ class Requeue:
     def look_into_lane(self, lane: Lane) -> None:
         """If container states are reported, look into all asks of the lane: all are refused."""
         explaining = self.explaining
+        # Without such reports one ask says why its lane waits.
         for ask in lane.asks() if explaining.reports else (lane.first,):
             explaining.asks[ask] = None
 

@@ -1,7 +1,7 @@
 """Shapes: asks of one size, so that one answer serves them all.
 
-An ask that can run on one node alone is a shape of its own: what it waits for is that node. So is
-one to which its resource manager has refused nodes.
+An ask that can run on one node alone is a shape of its own: it waits for that node. So is an ask to
+which its resource manager has refused nodes.
 """
 
 from enum import Enum
@@ -41,6 +41,7 @@ class Denial:
         """How often it was lifted without a request of the resource manager."""
         self.due_ns = 0
 
+    # The resource manager has made a request: what another planner heard may be outdated.
     def allow_elsewhere(self) -> bool:
         """Forget what was refused to other planners; return whether anything is left."""
         for use, node_id in self.elsewhere:
@@ -73,6 +74,7 @@ class Shape:
         for _, quantity in amounts:
             self.total += quantity
             wants_all = wants_all and quantity > 0
+        # A type of which nothing is wanted never refuses.
         if not wants_all:
             self.wanted = tuple([amount for amount in amounts if amount[1] > 0])
         self.devices = dict(self.wanted).get(GPU, 0)
@@ -102,6 +104,7 @@ class Shape:
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:
+    # One that requires a node shares it with nobody, nor does one with refused nodes.
     return own_key(spec) if spec.required_node else (*spec.demand, "", "", "")
 
 

@@ -26,12 +26,14 @@ class Shapes:
     def of(self, spec: AskSpec) -> Shape:
         """Find it by the amounts; asks of one request mostly share theirs, so they are compared."""
         last = self._last
+        # By identity: asks of one request share their amounts.
         if last is not None and last[0] is spec.resource and not spec.is_choosy:
             return last[1]
         key = shape_key(spec)
         shape = self.known.get(key)
         if shape is None:
             shape = self.known[key] = Shape(key)
+        # A shape with a node or a model is no answer for the next ask of that size.
         if not (shape.models or shape.required_node):
             self._last = (spec.resource, shape)
         return shape
@@ -55,6 +57,7 @@ class Shapes:
         """No lane has this shape any more; a blocked application that still has it starts anew."""
         self.waiting.pop(shape, None)
         shape.waits_for_node = False
+        # Asks with a reservation may look for another node again.
         if shape in self.reserved:
             self._rouse(shape)
         # An ask with a denial may have a shape of the same key, which is not the known one.

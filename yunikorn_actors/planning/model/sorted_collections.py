@@ -1,8 +1,8 @@
-"""Collections that stay sorted while items come and go: a pile of asks, priorities with counts.
+"""Sorted collections: piles of asks, and priorities with counts.
 
-To take one of a million asks out moves a thousand of them and not the million. A queue may have a
+Taking one of a million asks out moves a thousand of them and not the million. A queue may have a
 thousand leaves, and a priority comes or goes with nearly each application that has something to
-try; so priorities are counted, and nobody walks past all the others.
+try; so priorities are counted, and no change walks past all the others.
 """
 
 from bisect import bisect_left, insort
@@ -59,6 +59,7 @@ class OrderedItems(Generic[ItemT]):
     def add(self, item: ItemT) -> None:
         blocks = self._blocks
         block = blocks[-1]
+        # At the end: asks come in the order of their age.
         if not block or block[-1].order < item.order:
             if len(block) < BLOCK_MAX:
                 block.append(item)
@@ -68,6 +69,7 @@ class OrderedItems(Generic[ItemT]):
         number = self._block_of(item)
         block = blocks[number]
         block.insert(bisect_left(block, item.order, key=_order), item)
+        # Halved, so that it takes hundreds of inserts before it is split again.
         if len(block) > BLOCK_MAX:
             half = len(block) // 2
             blocks.insert(number + 1, block[half:])
@@ -77,12 +79,14 @@ class OrderedItems(Generic[ItemT]):
         """Take out what stands here."""
         blocks = self._blocks
         block, number = blocks[0], 0
+        # The first: that is the ask that was just decided.
         if block[0] is item:
             del block[0]
         else:
             number = self._block_of(item)
             block = blocks[number]
             del block[bisect_left(block, item.order, key=_order)]
+        # The only block of an empty pile stays, so `head` always is one.
         if not block and len(blocks) > 1:
             del blocks[number]
             self.head = blocks[0]

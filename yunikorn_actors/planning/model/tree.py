@@ -1,4 +1,4 @@
-"""The queues of a partition as the planner walks them: which ask is the next.
+"""The tree: the queues of a partition as the planner walks them, to the ask that is next.
 
 Only what has changed moves to its new place; nothing is sorted from scratch. A refused lane is
 closed and filed under what refused it, and a change there opens it again. The way down from the
@@ -62,6 +62,7 @@ def rekey(view: QueueView) -> None:
         children = parent.children
         level.entry = new = (level.key(), level)
         # It has often been the first: that is where the next ask is looked for.
+        # Found by its old key, then put where the new one belongs.
         place = 0 if children[0] is entry else bisect_left(children, entry)
         del children[place]
         # Where queues take turns, who was served stands behind all others now. To search the place
@@ -123,6 +124,7 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
+        # Its key may be another; it stays blocked.
         if app.blocked_by is not None:
             self.blocked.rekey(app)
         # One place decides who takes part, so every way in asks the same questions.
@@ -136,6 +138,7 @@ class Tree:
         if app.entry is None:
             return
         for shape in app.piles:
+            # By its present entry: the key must not change before.
             self._part(app, shape)
         app.entry = None
 
@@ -145,12 +148,13 @@ class Tree:
             assert leaf.changed is not None
             # Many asks of one application change together, and it has one key.
             apps = {it if isinstance(it, AppView) else it.app: None for it in leaf.changed}
+            # A policy that reads its own state may rank every application anew with each fact.
             for app in tuple(leaf.members.values() if leaf.decider.goes_by_state else apps):
                 self._rekey_if_moved(app)
             leaf.changed.clear()
 
     def _rekey_members(self, leaf: QueueView) -> None:
-        """A policy may divide by the size of the cluster, or by what is guaranteed to the leaf."""
+        """Key all applications of a leaf anew: a key may divide by the size of the cluster."""
         if leaf.decider.ranks_by_policy:
             if leaf.changed is not None:
                 leaf.changed.update(dict.fromkeys(leaf.members.values()))
@@ -173,6 +177,7 @@ class Tree:
 
     def _join(self, app: AppView, shape: Shape) -> None:
         leaf = app.leaf
+        # Made with its first application and gone with the last.
         lane = leaf.lanes.get((shape, app.owner))
         if lane is None:
             lane = leaf.lanes[shape, app.owner] = Lane(leaf, shape, app.owner)
@@ -188,6 +193,7 @@ class Tree:
         assert app.entry is not None
         del lane.apps[bisect_left(lane.apps, app.entry)]
         if lane.apps:
+            # Its first ask may be another one now.
             leaf.open_lanes.move(lane)
         else:
             self.close_lane(lane)
@@ -206,6 +212,7 @@ class Tree:
     def close_lane(self, lane: Lane) -> None:
         open_lanes = lane.leaf.open_lanes
         if lane in open_lanes:
+            # A leaf without open lanes is not on the way down.
             open_lanes.close(lane)
             if not open_lanes:
                 hide(lane.leaf)
@@ -214,6 +221,7 @@ class Tree:
 
     def refuse(self, lane: Lane, gate: Gate) -> None:
         """There is no room for this shape: the lane waits until there is."""
+        # Filed under one gate at a time: the one that refused it last.
         self._unfile(lane)
         lane.refused_by = gate
         self.waiters.setdefault(gate, {})[lane] = None
@@ -232,6 +240,7 @@ class Tree:
 
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
+        # Only those for which there is room now: the others would be refused again.
         for lane in [w for w in self.waiters.get(gate, ()) if gate.room_for(w.shape.wanted)]:
             # Woken is not placed: at its turn the next gate of its lineage may refuse it.
             self._unfile(lane)
@@ -278,6 +287,7 @@ class Tree:
         # Parents stand before their children here, and a child measures by its parent.
         for step in (measure, self._rekey_members, self.wake_waiters, export_priority, rekey):
             for view in views:
+                # A queue may have been removed between two steps.
                 if self.queues.get(view.queue.path) is view:
                     step(view)
                 yield
@@ -295,6 +305,7 @@ class Tree:
                 self._join(app, shape)
         pile.add(view)
         priority = view.order.priority
+        # The second was the first until now: its priority is on top no more.
         if pile.head[0] is view:
             second = None if is_alone else pile.second
             self._top(app, shape, None if second is None else second.order.priority, priority)
@@ -326,6 +337,7 @@ class Tree:
         """Another ask is on top of a pile; these are the priorities of both."""
         leaf = app.leaf
         if new is not None and len(leaf.open_lanes) > 1 and app.entry is not None:
+            # Compared with other lanes only where there are several.
             leaf.open_lanes.move(leaf.lanes[shape, app.owner])
         if old == new:
             return

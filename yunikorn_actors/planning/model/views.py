@@ -1,9 +1,9 @@
-"""What the planner sees: asks, applications, queues, and the lanes between them.
+"""Views: what the planner sees of asks, applications and queues, and the lanes between them.
 
 All asks of one shape in one leaf form a *lane*: whatever refuses the first of them (a queue's
-limit, no node with room) refuses them all. A lane lists its applications, an application piles its
-asks by shape. The order between the shapes of one application is by priority and age, between
-applications by the policy of the leaf, between queues by fair share.
+limit, no node with room) refuses them all (ADR 9). A lane lists its applications, an application
+piles its asks by shape. The order between the shapes of one application is by priority and age,
+between applications by the policy of the leaf, between queues by fair share.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,6 +65,7 @@ class Lane:
         """Of its newest entry in the order of the leaf; the others do not hold any more."""
 
     @property
+    # Two reasons to be closed, each with its own way to open it again.
     def is_open(self) -> bool:
         return self.refused_by is None and not self.shape.waits_for_node
 
@@ -85,7 +86,7 @@ class Lane:
 class OpenLanes(dict[Lane, None]):
     """The open lanes of a leaf, and which of them has the ask that stands first.
 
-    It is a dictionary itself, because each decision asks on its way down whether any is open.
+    It is a dictionary itself, because each decision asks on its way down whether any lane is open.
     """
 
     __slots__ = ("_moved", "_numbered", "_order")
@@ -131,6 +132,7 @@ class OpenLanes(dict[Lane, None]):
             self._moved.update(self)
         for lane in self._moved:
             self._numbered += 1
+            # A number for each entry: an older entry of the same lane is known by it.
             lane.number = self._numbered
             heappush(order, (lane.rank, lane.number, lane))
         self._moved.clear()
@@ -152,7 +154,7 @@ class Tried(NamedTuple):
 class AskView(Struct, eq=False):
     """An ask as the planner sees it: `waiting` repeats are neither placed nor in flight.
 
-    Those of them that no gang holds back are `open`.
+    Those of the waiting repeats that neither a gang nor a gate holds back are `open`.
     """
 
     app: "AppView"
@@ -285,6 +287,7 @@ class AppView:
     def first_placeholder(self) -> AskView | None:
         """Return the first placeholder that may be tried; real asks wait until there is none."""
         if self.entry is None:
+            # Only open lanes: what is refused is not the first that may be tried.
             return None
         lanes = self.leaf.lanes
         heads = [it.head[0] for shape, it in self.piles.items() if lanes[shape, self.owner].is_open]
@@ -304,6 +307,7 @@ class AppView:
 
     def gates(self) -> "tuple[Gate, ...]":
         """Return what bounds how many applications run, for this one as it is now."""
+        # Any other state has a place, or needs none.
         if self.app.state is ApplicationState.ACCEPTED:
             return (*self.leaf.application_limits, *self.limits)
         return ()
@@ -329,6 +333,7 @@ class Holds:
 
     def get(self, subject: AskView | AppView) -> Hold | None:
         if self._behind is not None:
+            # Nearly nobody asks what stands behind: it is spread out only then.
             (hold, subjects), self._behind = self._behind, None
             self._answers = dict.fromkeys(subjects, hold) | self._answers
         return self._answers.get(subject)
@@ -401,6 +406,7 @@ class QueueView:
         self.holds = Holds()
         """Asks and gangs that the gate of this leaf holds, each with the reason."""
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
+        # With what is in flight: the queue of the state has only what is committed.
         self.used: Resource = {}
         self.waiting = 0
         """Total of all amounts that wait below, kept back by a gang or not: it breaks ties between
@@ -461,6 +467,7 @@ class QueueView:
 
         By steps and not by plans, so that a planner that was made anew has the same keys.
         """
+        # A step of time, and not the moment: two planners made at different times agree.
         clock_ns = now_ns - now_ns % self.decider.step_ns
         if clock_ns == self.clock_ns or self.changed is None:
             return False
@@ -479,12 +486,14 @@ class QueueView:
             self.limit = self.fair_max = capacity
         else:
             self.read_limit()
+            # What its parent may have at most bounds its share as well.
             inherited = self.parent.fair_max
             self.fair_max = shared(inherited | (spec.max or {})) if inherited else {}
         self.due = shared(self.fair_max | (spec.guaranteed or {}))
         if self.changed is not None:
             # A key may be a share of the cluster.
             self.changed.update(dict.fromkeys(self.members.values()))
+        # Only queues with a quota are asked, and the cluster last.
         quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
         self.limits = (*quotas, self.lineage[-1])
         self.is_entitled = self.queue.is_entitled
@@ -498,6 +507,7 @@ class QueueView:
         """Work the priority out from what is below; without anything waiting there is none."""
         highest = self.priorities.highest
         if highest == NO_PRIORITY:
+            # Nothing waits: no offset makes a priority of that.
             return NO_PRIORITY
         properties = self.queue.properties
         if not (properties.priority_offset or properties.priority_fence):
@@ -535,6 +545,7 @@ class QueueView:
     def has_work(self) -> bool:
         return bool(self.open_lanes or self.children)
 
+    # The path at the end: no two queues are equal.
     def key(self) -> ChildKey:
         """Rank among the siblings: priority and fair share, in the order the parent says.
 
@@ -556,6 +567,7 @@ class QueueView:
 
     def may_start(self, app: "AppView") -> bool:
         if self.is_stateaware and not self.is_next_to_start(app):
+            # A stateaware leaf starts one at a time.
             return False
         return self.queue.places.may_start(app.app.serial, self.starting)
 
@@ -590,6 +602,7 @@ class QueueView:
 
     def refusing(self, wanted: Wanted) -> "QueueView | None":
         """Return the first of them that has no room, if any."""
+        # From the leaf up: the nearest queue that refuses is the one that is named.
         for level in self.limits:
             if not has_room(level.limit, level.used, wanted, level.parent is None):
                 return level

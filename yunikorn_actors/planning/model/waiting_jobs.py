@@ -1,8 +1,8 @@
-"""What waits in a leaf with a gate, as jobs in their order.
+"""Waiting jobs: what waits in a leaf with a gate, as jobs in their order.
 
-A gate may be asked about all that waits each time something has happened, so to sort all of it each
-time would be quadratic. The leaf notes of what the key, or what waits, may be another
-(`QueueView.changed`), and only that finds its place anew.
+A gate may be asked about all that waits each time something has happened, and sorting all of it
+each time would be quadratic. The leaf notes which asks and applications may have another key
+(`QueueView.changed`), and only those find their place anew.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -68,6 +68,7 @@ class WaitingJobs:
         """Bring the order up to date with what was noted."""
         changed = self._leaf.changed
         assert changed is not None
+        # The policy's own state ranks them: all keys may be others.
         if self.decider.goes_by_state:
             changed.update(dict.fromkeys(self._apps))
         self._look_at(changed)
@@ -81,6 +82,7 @@ class WaitingJobs:
                 known = self._apps.get(app)
                 yield app, {it: job.job for it, job in known.jobs.items()} if known else {}
 
+    # By application: its key is read once for all its asks.
     def _look_at(self, changed: Iterable[Subject]) -> None:
         asks: dict[AppView, list[AskView]] = {}
         for it in changed:
@@ -92,6 +94,7 @@ class WaitingJobs:
 
     def _look_at_app(self, app: AppView, asks: Iterable[AskView]) -> None:
         known = self._apps.pop(app, None)
+        # It has gone, or takes no part: all its jobs go.
         if self._leaf.members.get(app.app.serial) is not app or not app.is_schedulable:
             self._drop(known.jobs.values() if known else ())
             return
@@ -108,6 +111,7 @@ class WaitingJobs:
             wanted[app] = None
         # Of what has nothing that waits no policy is asked for a key.
         key = key_of(app, known.priorities.highest) if wanted else ()
+        # Under another key all its jobs stand elsewhere.
         is_moved, known.key = key != known.key, key
         # What was noted is another job by now, and under another key all stand elsewhere.
         stay = {} if is_moved else {it: job for it, job in known.jobs.items() if it in wanted}
@@ -124,6 +128,7 @@ class WaitingJobs:
 
     def _waits(self, known: _Application, ask: AskView) -> bool:
         """Whether it comes up by itself; what waits, if only with its gang, counts for its rank."""
+        # Also members of gangs count for the rank of their application.
         waits = bool(ask.waiting) and not ask.gone
         before, now = known.ranks.pop(ask, NO_PRIORITY), NO_PRIORITY
         if waits:

@@ -1,4 +1,4 @@
-"""Which leaves the preemptor looks at, and when.
+"""The agenda: which leaves the preemptor looks at, and when.
 
 A leaf is *due* at the moment at which the first of its asks may preempt. A leaf in which nothing
 was found is *idle*: without a change the same search would find nothing again, so only a change
@@ -38,11 +38,13 @@ class Agenda:
     def take_marks(self, revision: int) -> None:
         """Find the leaves to look at, and when; and the nodes, if something has changed."""
         marks = self._marks
+        # Facts have come: what kept the gang back may be over.
         if self.kept_back and revision != self.kept_back_at:
             marks.nodes.update(self.kept_back)
             self.kept_back.clear()
         self.kept_back_at = revision
         if marks.was_measured:
+            # Marks are taken away where they are read: the next plan sees only what is new.
             marks.was_measured = False
             self.changes += 1
             self._due.update(dict.fromkeys(marks.leaves, 0))
@@ -54,6 +56,7 @@ class Agenda:
                 self._advance(leaf, due_ns)
             self.idle.clear()
         if marks.was_freed:
+            # Something that stood in the way may be gone: the blocked need not wait.
             marks.was_freed = False
             self._due.update(dict.fromkeys(self.blocked, 0))
             self.blocked.clear()
@@ -79,6 +82,7 @@ class Agenda:
         """Say whether the leaf is due; it stays so until `end`, as the plan may be cut short."""
         if self._due.get(leaf, NEVER_NS) > now_ns:
             return False
+        # Due until its end: a plan that is cut short goes on with it.
         self._due[leaf] = 0
         return True
 
@@ -109,6 +113,7 @@ class Agenda:
         One that a reload has made a parent is not looked at while it is one: its time would be over
         for ever, and no timer would be set for anything else.
         """
+        # Nothing waits there: the next ask makes it due again.
         for leaf in [leaf for leaf in self._due if not (leaf.lanes or leaf.held)]:
             del self._due[leaf]
         times = (

@@ -1,4 +1,4 @@
-"""One ask that may preempt: what it lacks, and which work may be a victim for it.
+"""The claimant: one ask that may preempt, what it lacks, and which work may be a victim for it.
 
 The expected usage includes the ask from the start, so it shows what a queue lacks or may give. The
 planner finds victims with this, and Context checks with it what the planner found.
@@ -81,12 +81,14 @@ class Victim:
         """Of a surplus what its gang has left beyond its need: all of that gang change this."""
         self.resource = first.resource
         order = order_of(first, app.asks[first.spec.key])
+        # Opted out and originators last, then by part, then by time: what hurts least goes first.
         self.order: Order = (*order[:2], part, *order[2:])
         if len(allocations) > 1:
             self.resource = {}
             for allocation in allocations:
                 charge(self.resource, allocation.resource)
             opted_out = not all(it.spec.allow_preempt_self for it in allocations)
+            # One originator among them weighs as all: the application would lose its first task.
             originator = any(it.spec.originator for it in allocations)
             self.order = (opted_out, originator, part, *order[2:])
         self.rank: Key = ()
@@ -96,6 +98,7 @@ class Victim:
 
     def see_from(self, asking: Queue, priority: int) -> None:
         """Judge its importance as the claimant sees it; the less important goes first."""
+        # Seen from the asking queue: priorities pass fences and offsets on the way.
         self.importance = importance(asking, priority, self.leaf, self.importance)
         self.order = (*self.order[:3], self.importance, *self.order[3:])
 
@@ -111,12 +114,15 @@ class Victim:
             return freed(first) if first.node_id == node_id else {}
         room: Resource = {}
         for allocation in self.allocations:
+            # Several may run on one node, others elsewhere.
             if allocation.node_id == node_id:
                 charge(room, freed(allocation))
         return room
 
     def relieves(self, lacks: Iterable[Lack]) -> bool:
         """Whether a queue that lets no more in uses less of what it lacks when this is gone."""
+        # Where a maximum is reached, room on a node is of no use: something below that queue has to
+        # go.
         return any(
             queue in self.leaf.lineage and self.resource.get(kind, 0) > 0 for queue, kind in lacks
         )
@@ -145,6 +151,8 @@ def victims_of(
         if allocation.uuid in seen:
             continue
         app = state.applications[allocation.spec.application_id]
+        # All of a unit named: it goes as one. A part named: part of a whole, which the rules
+        # refuse.
         part = units.part_of(app, allocation)
         whole = () if part is Part.ALONE else units.whole(app)
         if whole and all(it.uuid in named for it in whole):
@@ -177,6 +185,7 @@ class Claimant:
         self._guards: dict[str, tuple[Queue, ...]] = {}
         """By the path of a leaf that gives."""
         self._claims_in_vain = self.is_above_a_guarantee()
+        # Counted as used before anything is asked: what the ask lacks shows as an excess.
         usage.add(leaf, self.wanted)
         reach = reach_of(leaf, spec, usage, self._bounds)
         self.reach: Reach = {
@@ -215,6 +224,7 @@ class Claimant:
         guarantee together, and a choice that leaves one out is another choice. On demand the maxima
         are asked, too.
         """
+        # Taken one after the other, and given back: each is judged with those before it gone.
         taken: list[Victim] = []
         allowed = not self.is_hopeless
         for victim in victims if allowed else ():
@@ -223,6 +233,7 @@ class Claimant:
                 break
             self.take(victim)
             taken.append(victim)
+        # When all are gone the guarantees that entitle the ask must not be exceeded.
         allowed = allowed and not self.is_above_a_guarantee()
         allowed = allowed and not (quotas and any(self.lacks_quota()))
         for victim in taken:
@@ -236,6 +247,7 @@ class Claimant:
         for level in self.leaf.lineage:
             limit = self._state.capacity if level.parent is None else level.spec.max
             used = self.usage.of(level)
+            # The ask itself is counted already.
             if asks > 1:
                 used = add(used, {kind: n * (asks - 1) for kind, n in self.wanted.items()})
             for kind in excess(limit, used, self.wanted):
@@ -273,6 +285,7 @@ class Claimant:
 
     def is_bounded(self, victim: Victim) -> bool:
         """Whether a guarantee, a budget or its gang may let only a part of its like go."""
+        # Only then does it matter which of several goes.
         is_surplus = victim.spare is not None
         return is_surplus or victim.has_budget or bool(self._guards_of(victim.leaf))
 
@@ -292,6 +305,7 @@ class Claimant:
     def may_be_victim(self, victim: Victim) -> bool:
         """All of it has to be allowed to go, and one at least has to be of use."""
         its, leaf = victim.allocations, victim.leaf
+        # It has to free something of what the ask wants.
         if not match_any(victim.resource, self.wanted):
             return False
         for it in its:
@@ -313,10 +327,12 @@ class Claimant:
         """
         leaf = victim.leaf
         guards = self._guards_of(leaf)
+        # A guarantee that names nothing of what is wanted protects nothing.
         if guards and not is_named_by(guards, victim.resource, self.wanted):
             return False
         if victim.spare is not None and not fits_beyond(victim.resource, victim.spare):
             return False
+        # Each queue on the way keeps its guarantee (R-080).
         for queue in guards:
             if not may_give(queue, self.usage.of(queue), victim.resource, self.wanted):
                 return False
@@ -332,6 +348,7 @@ class Claimant:
         """
         taken: list[Victim] = []
         tried: list[Victim] = []
+        # What lets too few asks in, with those served counted.
         lacks = tuple(self.lacks_quota(served + 1))
         for victim in victims:
             if not lacks:
@@ -341,10 +358,12 @@ class Claimant:
             self.take(victim)
             tried.append(victim)
             lacks = tuple(self.lacks_quota(served + 1))
+            # Each ask that is let in may need less than the last: the lacks are read anew.
             while not lacks and served < asks:
                 served += 1
                 taken, tried = taken + tried, []
                 lacks = tuple(self.lacks_quota(served + 1)) if served < asks else ()
+        # The last ones served nobody: they stay.
         for victim in tried:
             self.give_back(victim)
         return served, taken
@@ -363,9 +382,11 @@ class Claimant:
         No queue of it may be owed what the ask wants: two that are below their guarantees would
         take turns.
         """
+        # Also a reservation has to be within reach, like a victim.
         app = self._state.applications[kept.application_id]
         if not is_reached(self.reach, app.queue, app.asks[kept.key].spec.priority):
             return False
+        # Two queues below their guarantees would displace each other in turn (R-080).
         return not any(self._is_owed(queue) for queue in self._guards_of(app.queue))
 
     def _is_owed(self, queue: Queue) -> bool:
@@ -379,6 +400,7 @@ class Claimant:
         self.usage.take(victim.leaf, victim.resource)
         if victim.has_budget:
             self._throttle.take(victim.leaf, len(victim.allocations))
+        # The surplus of one gang is shared by all its members here.
         if victim.spare is not None:
             for kind in victim.spare:
                 victim.spare[kind] -= victim.resource.get(kind, 0)
@@ -411,12 +433,14 @@ def candidates_on(
         # A member of a whole gang cools with its gang: its own time would wake the search in vain.
         if of_gang and not units.could_be_surplus(app, allocation):
             continue
+        # One that runs too briefly is no candidate, and wakes the search when it has cooled.
         if claimant.are_cooled(app.queue, (allocation,)):
             if of_gang:
                 size = tuple(sorted(allocation.resource.items()))
                 loose.setdefault((app.id, size), []).append(allocation)
             else:
                 found.append(Victim(state, (allocation,), part))
+    # Which of equal members goes is the gang's choice, not that of the node.
     for (id_, _), those in loose.items():
         app = state.applications[id_]
         for allocation in units.surplus_among(app, those):
@@ -469,6 +493,7 @@ class Score(NamedTuple):
 
 
 def score_of(node_id: str, victims: Sequence[Victim], *, counts_importance: bool) -> Score:
+    # What goes whole was chosen and paid for before.
     singles = [victim for victim in victims if victim.part is not Part.OF_WHOLE]
     opted_out = originators = 0
     numbers = [0, 0, 0]
@@ -501,9 +526,11 @@ def room_on(
         going += [
             it for it in node.allocations.values() if it.uuid in taken and it.releasing is None
         ]
+    # Room that a swap leaves on this node counts, too (`frees_node`).
     for allocation in going:
         if allocation.frees_node or allocation.uuid in taken:
             charge(room, freed(allocation) if has_devices else allocation.resource)
+    # Promised room is taken off, whether it is there already or still coming.
     discharge(room, node.promised)
     for holder, kept in node.reservations.items() if has_devices else ():
         if kept.earmark is not None:
@@ -517,8 +544,10 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
 
     A reservation that only waits gives way; that of an ask that requires the node does not.
     """
+    # Neither closed nor too small: an earmark there could be used.
     if not node.is_schedulable or not could_hold(node, asking):
         return False
+    # Beside promises there is room for another; an ordinary reservation has to give way.
     return is_promised(node) or all(
         _is_own(kept, asking) or _gives_way(state, kept, asking)
         for kept in node.reservations.values()
@@ -559,10 +588,12 @@ def _is_own(kept: Reservation, asking: AskSpec) -> bool:
 
 def _gives_way(state: PartitionState, kept: Reservation, asking: AskSpec) -> bool:
     if kept.required:
+        # A reservation of an ask that can run nowhere else stays (R-072).
         return False
     app = state.applications[kept.application_id]
     leaf = state.applications[asking.application_id].queue
     its = app.asks[kept.key].spec.priority
+    # No more important than the ask that displaces it.
     return importance(leaf, asking.priority, app.queue, its) <= 0
 
 
@@ -571,6 +602,7 @@ def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation
     queue = state.queues[limit.path]
     for node in state.nodes.values():
         for kept in node.reservations.values():
+            # By the present group: limits count by that.
             app = state.applications[kept.application_id]
             owner = app.group if limit.of_group else app.spec.user
             if kept.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
@@ -583,6 +615,7 @@ def is_limited_by_promises(state: PartitionState, app: Application, wanted: Reso
         coming = dict(wanted)
         for other in earmarked_below(state, limit):
             charge(coming, other.promised)
+        # Only types that are wanted: others may be above their limit already.
         entries = ((kind, coming[kind]) for kind, quantity in wanted.items() if quantity > 0)
         if not has_room(limit.max_resources, state.usage_of(limit).amounts, entries):
             return True
@@ -602,6 +635,7 @@ def has_claim_for_all(app: Application, used: Resource, to_claim: Resource) -> b
     """
     coming = dict(used)
     charge(coming, to_claim)
+    # All of them have to be there: what is still to come would need room that is not counted.
     return is_all_there(app) and not excess(app.queue.spec.guaranteed, coming, to_claim)
 
 

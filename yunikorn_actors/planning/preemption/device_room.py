@@ -22,6 +22,7 @@ node does not report any more."""
 
 def with_parts(free: Resource, parts: Parts | None) -> Resource:
     """Return what is free with the devices in it, in their order."""
+    # A node that reports no devices one by one has an amount of them only.
     if parts is None:
         return free
     devices = {f"{_PREFIX}{device}": part for device, part in enumerate(parts)}
@@ -33,6 +34,7 @@ def freed(allocation: Allocation) -> Resource:
     devices, resource = allocation.devices, allocation.resource
     if not devices:
         return resource
+    # Each device of an allocation gives back an equal part.
     each = amount_of(resource) // len(devices)
     return {**resource, **{f"{_PREFIX}{device}": each for device in devices}}
 
@@ -41,6 +43,7 @@ def fits(wanted: Resource, room: Resource) -> bool:
     if not fits_in(wanted, room):
         return False
     amount = amount_of(wanted)
+    # By amounts it fits: now whether the devices do.
     return amount <= 0 or not (parts := _parts_in(room)) or pick(parts, amount) is not None
 
 
@@ -68,18 +71,21 @@ def targets(
     come first; what nobody could free is not tried.
     """
     amount = amount_of(wanted)
+    # One choice, nothing to try: the devices do, or do not matter.
     if amount <= 0 or not (parts := _parts_in(room)) or pick(parts, amount) is not None:
         yield {}
         return
     number = number_of(amount)
     if not number:
         return
+    # A target names devices that are to be free; the search for victims does the rest.
     each = amount // number
     on_offer = dict.fromkeys(range(len(parts)), 0)
     for item in candidates():
         for device in item.devices:
             if device in on_offer:
                 on_offer[device] += amount_of(item.resource) // len(item.devices)
+    # Of these no set of victims could free enough.
     able = [device for device in on_offer if parts[device] + on_offer[device] >= each]
     able.sort(key=lambda device: (max(0, each - parts[device]), device))
     for devices in islice(combinations(able, number), TARGETS_MAX):

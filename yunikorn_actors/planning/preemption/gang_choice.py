@@ -1,17 +1,17 @@
-"""Which whole applications go for the asks of one claimant, where single work is not enough.
+"""The choice of gangs: which whole applications go where single work is not enough for a claimant.
 
 Of all sets that serve the most of its asks: the fewest whole gangs, then the fewest applications of
-no gang that go as one, then of what is left of broken gangs; then those of which the policy
-of the asking leaf says the least, if it has one, the greatest of them first, then the least
-important, then the least work lost, then the order of single work: what opted out and originators
-last, the newest first. All sets are tried as far as the bound allows, the small ones first. Beyond
-it the applications are added one by one, each time the one that opens most room, and those that
-turn out to be unnecessary are left out.
+no gang that go as one, then of what is left of broken gangs; then those of which the policy of the
+asking leaf says the least, if it has one, the greatest of them first, then the least important,
+then the least work lost, then the order of single work: what opted out and originators last, the
+newest first. All sets are tried as far as the bound allows, the small ones first. Beyond it the
+applications are added one by one, each time the one that opens most room, and those that turn out
+to be unnecessary are left out.
 
 What a set is worth depends on the single work that goes beside it. That is taken in order: first
-what makes room on nodes, then what quotas need that let fewer asks in than there is room for.
-Where a guarantee binds it, all choices are tried. What costs least beside the best set is
-`planned`; where there is too much single work for that, each ask takes what is first in order.
+what makes room on nodes, then what quotas need that let fewer asks in than there is room for. Where
+a guarantee binds it, all choices are tried. What costs least beside the best set is `planned`;
+where there is too much single work for that, each ask takes what is first in order.
 """
 
 from collections import Counter
@@ -146,6 +146,7 @@ def loss_of(gangs: Sequence[Gang], beside: Iterable[Victim] = ()) -> Loss:
 def sets_below(gangs: Sequence[Gang], than: Loss | None) -> Iterator[tuple[Gang, ...]]:
     """Yield all sets that lose no more, or simply all, in the order of what they lose."""
     are_alike = _are_alike(gangs)
+    # More whole gangs lose more: nothing larger than the best is looked at.
     most = min(len(gangs), than.gangs) if than is not None and are_alike else len(gangs)
     by_size = (combinations(gangs, size) for size in range(most + 1))
     # Of more whole gangs more is lost, whichever they are. Other applications weigh less than any.
@@ -183,6 +184,7 @@ class Choice:
         self._rooms = rooms
         """Of each node that the ask may use: what is free or comes free, and is not promised."""
         self._count = claimant.most_entitled(count)
+        # Without anything gone: sets are compared with this.
         self._places = {node_id: self._places_in(room) for node_id, room in rooms.items()}
         self._free_places = sum(self._places.values())
         self._singles = {node_id: found for node_id in rooms if (found := singles_on(node_id))}
@@ -206,9 +208,11 @@ class Choice:
 
     def of(self, gangs: list[Gang]) -> list[Victim]:
         """Return the applications that have to go; none where single work will do."""
+        # Cheapest first: the first set that serves all is the best of its size.
         gangs = sorted(gangs, key=lambda gang: loss_of((gang,)))
         chosen, worth = self._best_of(gangs)
         victims = [gang.victim for gang in chosen]
+        # A single ask takes what is best in order, unless this is the last resort.
         if self._is_small and (self._count > 1 or self._is_last_resort):
             self.planned = self._least_beside(chosen, worth.served)
         return victims
@@ -218,6 +222,7 @@ class Choice:
         self._worth(gangs)
         if not self._beside:
             return ()
+        # Gone while single work is chosen: it is chosen beside them.
         gone = [gang.victim for gang in gangs]
         for victim in gone:
             self._claimant.take(victim)
@@ -242,12 +247,15 @@ class Choice:
         least = loss_of(best, self._beside)
         tried, are_alike = 0, _are_alike(gangs)
         for size in range(1, len(gangs) + 1):
+            # All are served: of whole gangs alone a larger set only loses more.
             if most.served >= self._count and (are_alike or not best):
                 return best, most
             tried += comb(len(gangs), size)
+            # Too many sets, or too much to look at for each.
             if tried > SETS_MAX or tried * self._looks_each > LOOKS_MAX:
                 return self._one_by_one(gangs, best, most)
             for some in combinations(gangs, size):
+                # Serves all and loses no more: only a cheaper set is of interest.
                 if most.served >= self._count and loss_of(some) >= least:
                     if size == 1:
                         # They are in the order of what they lose: no other one loses less.
@@ -272,6 +280,7 @@ class Choice:
         added: list[Gang] = []
         looks = LOOKS_MAX
         while left and now.served < self._count:
+            # Shared out among the gangs, so that each gets a look.
             some = self._first_of(left, max(1, looks // (self._looks_each * len(left))))
             looks -= self._looks_each * len(some)
             best_of_all = None
@@ -285,6 +294,7 @@ class Choice:
             else:
                 added.append(best_of_all)
                 left.remove(best_of_all)
+        # What others have made unnecessary stays, the dearest first.
         for gang in sorted(added, key=lambda gang: loss_of((gang,)), reverse=True):
             rest = [other for other in added if other is not gang]
             without = self._worth(rest)
@@ -306,6 +316,7 @@ class Choice:
         claimant = self._claimant
         taken: list[Victim] = []
         worth = None
+        # In order, each with those before it gone; one that may not go ends the set.
         for gang in gangs:
             if not claimant.may_take(gang.victim):
                 break
@@ -323,6 +334,7 @@ class Choice:
         for victim in gone:
             for allocation in victim.allocations:
                 node_id = allocation.node_id
+                # Only nodes that the ask may use.
                 if node_id in self._rooms:
                     if node_id not in rooms:
                         rooms[node_id] = dict(self._rooms[node_id])
@@ -338,6 +350,7 @@ class Choice:
         self._beside, most = (), -1
         for turn, singles in enumerate(self._turns):
             served, beside = self._served_with(turn, singles, gone, rooms, places)
+            # The first way that serves all is enough; each takes victims in another order.
             if served > most:
                 most, self._beside = served, beside
             if most >= self._count:
@@ -357,6 +370,7 @@ class Choice:
         made, taken, is_bound = self._made_in_order(singles, frozenset(absorbed), rooms, places)
         places_with = min(places + made, self._count)
         served = claimant.most_asks(places_with)
+        # Room there is, but a quota lets nothing in: victims below it help on any node.
         if served < places_with:
             # For these there is room, and a quota lets nothing more in.
             singles = self._anywhere(turn, singles)
@@ -371,9 +385,11 @@ class Choice:
             taken += more
         for victim in taken:
             claimant.give_back(victim)
+        # Nothing binds: what was taken in order is as good as any choice.
         if not is_bound or served >= self._count or not self._is_bounded:
             return served, tuple(taken)
         plan = self._plans.get((turn, absorbed))
+        # The same set comes up again with other numbers of asks.
         if plan is None:
             usable = {node_id: _beside(absorbed, its) for node_id, its in singles.items()}
             choice = SingleChoice(
@@ -405,6 +421,7 @@ class Choice:
             room = dict(rooms.get(node_id) or self._rooms[node_id])
             had = self._places_in(room)
             tried: list[Victim] = []
+            # Enough places: what is left stays.
             for victim in victims:
                 if places + made >= self._count:
                     return made, taken, is_bound
@@ -416,6 +433,7 @@ class Choice:
                 claimant.take(victim)
                 tried.append(victim)
                 charge(room, victim.on(node_id))
+                # Only what opened a place was worth taking.
                 if (has := self._places_in(room)) > had:
                     made += has - had
                     had = has

@@ -1,9 +1,9 @@
-"""How a gang claims room: all of its placeholders find it at once, or nothing goes for any (G31).
+"""Gang claims: all placeholders of a gang find room at once, or nothing goes for any (G31).
 
-Those that can run on one node alone have their victims there. For the others whole applications and
-single work are searched as for any ask, in a scene of their own, so that nothing has to be undone
-where one of them finds no room. When to look, and that all are decided together, is for
-`planning/stages/guarantees.py`.
+Placeholders that can run on one node alone have their victims there. For the others whole
+applications and single work are searched as for any ask, in a scene of their own, so that nothing
+has to be undone if one of them finds no room. When to look, and that all are decided together, is
+for `planning/stages/guarantees.py`.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -109,6 +109,7 @@ class GangClaims:
         lost to others.
         """
         to_claim = self._wanted_by(self.placeholders_of(app))
+        # Context would refuse it, and victims would have been sought in vain.
         if scene.would_exceed_limit(app, to_claim):
             return False
         return has_claim_for_all(app.app, scene.usage.of(app.leaf.queue), to_claim)
@@ -126,6 +127,7 @@ class GangClaims:
         """Whether its other placeholders run, or have room that is free or comes."""
         state = self._model.state
         for ask in app.asks.values():
+            # An earmark is room that comes.
             may_run_anywhere = ask.is_placeholder and not ask.shape.required_node
             if may_run_anywhere and (ask.keeping or ask.waiting > earmarks_of(state, ask.ask)):
                 return False
@@ -148,11 +150,13 @@ class GangClaims:
             lambda node: free_on(model, views[node.id]),
         )
         claiming = [it for it in found or () if it.victims]
+        # Only those with victims have to pass: the others have room.
         for it in claiming:
             ask, node = asks[it.key], views[it.node_id]
             is_kept = it.node_id in ask.ask.reserved
             if not is_kept or node.keeping or not ask.ask.spec.allow_preempt_other:
                 return None
+            # Held back, or refused by the resource manager: then nothing goes for the gang.
             if ask.open < ask.waiting or is_barred(ask.shape, it.node_id):
                 return None
         together: Resource = {}
@@ -176,6 +180,7 @@ class GangClaims:
         best, least, again_ns = self._find_in_orders(app, bound, now_ns)
         attempts = self._attempts
         asks = self.placeholders_of(app)
+        # Sizes chosen one after the other may cost more than all of them together.
         if (least is None or _may_be_less(least)) and len({it.shape for it in asks}) > 1:
             best = self._find_cheaper(app, asks, least, bound, now_ns) or best
         return Claim(best, again_ns, attempts)
@@ -189,6 +194,7 @@ class GangClaims:
         now_ns: int,
     ) -> Found | None:
         """Return room for all that costs less than what was found size after size, if there is."""
+        # A policy's ranks are not compared over several sizes.
         if app.leaf.decider.ranks_victims:
             return None
         scene = self._scene_with(bound, now_ns)
@@ -196,11 +202,13 @@ class GangClaims:
         # What may go for the least important of them may go for all; what is of use to one of them
         # may help all.
         spec = min((it.ask.spec for it in asks), key=lambda it: it.priority)
+        # The largest of each type: a victim of use to any size is of use to this.
         spec = replace(spec, resource=_largest_of(asks))
         claimant = Claimant(state, scene.usage, scene.throttle, app.leaf.queue, spec)
         units = Units(scene.taken, spare=scene.spare)
         whole = [*whole_applications(state, claimant, units)]
         packer = self._packer(groups, scene, claimant, units)
+        # Too many sets to look at, or nothing could ever fit.
         if len(whole) > WHOLE_MAX or not packer.could_fit(whole):
             return None
         # Searches of a large cluster take long, and where all that may go did not do, a part of it
@@ -210,6 +218,7 @@ class GangClaims:
         gangs, tries = [gang_of(state, victim, now_ns) for victim in whole], RETRIES_MAX
         for some in sets_below(gangs, None if least is None else least[0]):
             packing = packer.pack([it.victim for it in some])
+            # Known not to fit: nothing more to try with this set.
             if packing is None and not packer.is_unknown:
                 continue
             ids = {it.victim.allocations[0].spec.application_id for it in some}
@@ -219,6 +228,7 @@ class GangClaims:
                 packed = self._find_packed(groups, some, packing, Searches(scene, ids))
                 if packed is not None and (cost is None or self._cost_of(packed, now_ns) < cost):
                     found, cost = packed, self._cost_of(packed, now_ns)
+            # The first that costs less: sets come in the order of what they lose.
             if cost is not None and (least is None or cost < least):
                 return found
             tries -= 1
@@ -237,6 +247,7 @@ class GangClaims:
             room = scene.room_on(node)
             if room is None:
                 continue
+            # Placeholders of one size may run on the same nodes.
             rooms[node.id] = room
             singles[node.id] = candidates_on(state, node, claimant, units)
             for (first, *_), nodes in zip(groups, usable, strict=True):
@@ -265,6 +276,7 @@ class GangClaims:
             for ask in group:
                 search = searches.of(ask.shape, ask)
                 search.settle(chosen, packing.singles)
+                # In the order of the packing: each repeat has its node.
                 for node_id in islice(places, repeats_left(self._model.state, ask)):
                     solution = search.next_on(ask.app, ask.ask.spec, node_id)
                     if solution is None or not _may_have(ask, solution):
@@ -282,6 +294,7 @@ class GangClaims:
         """Search in several orders of the sizes, unless in the first nothing goes."""
         best, least, again_ns = None, None, NEVER_NS
         for asks in self._orders_of(app):
+            # A fresh scene for each order: what was taken in the one is there in the other.
             scene = self._scene_with(bound, now_ns)
             searches = Searches(scene, whole)
             found = self._find_all(asks, searches)
@@ -291,6 +304,7 @@ class GangClaims:
             cost = self._cost_of(found, now_ns)
             if least is None or cost < least:
                 best, least = found, cost
+            # Nothing goes: no other order can be cheaper.
             if not _may_be_less(cost):
                 break
         return best, least, again_ns
@@ -306,6 +320,7 @@ class GangClaims:
         return scene
 
     def _orders_of(self, app: AppView) -> Iterator[list[AskView]]:
+        # By shape: what is alike is placed one after the other.
         groups = _alike(self.placeholders_of(app))
         orders: Iterable[Sequence[list[AskView]]] = permutations(groups)
         if len(groups) > SIZES_MAX:
@@ -329,6 +344,7 @@ class GangClaims:
         """Return room for each repeat, or None if one has none: then all is as before."""
         state = self._model.state
         found: Found = []
+        # One search for each shape: it goes on where the last repeat ended.
         for ask in asks:
             search = searches.of(ask.shape, ask)
             alike = [other for other in asks if other.shape is ask.shape]

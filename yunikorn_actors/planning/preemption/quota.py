@@ -1,10 +1,11 @@
-"""Victims where a queue is above a maximum that was lowered.
+"""Victims of a quota: which work goes where a queue is above a maximum that was lowered.
 
 The plan of a queue is what it uses above its maximum, as far as it does not come below its
-guarantee. The guarantees of queues above it protect those from others: what is taken here leaves
-its room to the siblings. A parent shares its plan among its children in proportion to what each
-uses above its own guarantee, rounded down. A leaf gives what fits into its share, and all leaves
-together never more than the plan: of a type in which a leaf has no share it may give what is left.
+guarantee. The guarantees of queues above it protect those from others, and what is taken here
+leaves its room to the siblings. A parent shares its plan among its children in proportion to what
+each uses above its own guarantee, rounded down. A leaf gives what fits into its share, and all
+leaves together never more than the plan: of a type in which a leaf has no share it may give what is
+left.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -31,6 +32,7 @@ def plan_of(queue: Queue, usage: ExpectedUsage) -> Resource:
     """Return how much is to go, in the types of which too much is used."""
     used, above = usage.of(queue), _above_guarantee(queue, usage)
     over = {
+        # The smaller of both: how far above the maximum, and how far above the guarantee.
         kind: min(used.get(kind, 0) - size, above.get(kind, 0))
         for kind, size in (queue.spec.max or {}).items()
     }
@@ -51,6 +53,8 @@ def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
 
     A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
     """
+    # Only what a guarantee names is compared; other types would give the child a weight for
+    # nothing.
     above = _above_guarantee(child, usage)
     if not child.spec.guaranteed:
         return above
@@ -76,6 +80,8 @@ def keeps_guarantees(
     queue: Queue, leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage
 ) -> bool:
     """Whether neither the queue with the quota nor one below it gives what it is guaranteed."""
+    # From the leaf up to the queue with the quota; those above keep what they are guaranteed
+    # anyway.
     below = leaf.lineage[: leaf.lineage.index(queue) + 1]
     return all(may_give(level, usage.of(level), victim, plan) for level in below)
 
@@ -102,6 +108,8 @@ class Enforcement:
         if queue.is_leaf:
             yield from self._pick(queue, share)
             return
+        # All shares are worked out before any victim is taken, or the first child would change
+        # them.
         shares = [(child, self._share(queue, child, share)) for child in _in_order(queue)]
         for child, part in shares:
             if any(part.values()):
@@ -115,6 +123,7 @@ class Enforcement:
         weight = _weight(child, self._usage)
         return {
             kind: amount * weight[kind] // totals[kind]
+            # A plan of two types may share one among children that use nothing of the other.
             for kind, amount in plan.items()
             if kind in weight
         }
@@ -126,6 +135,8 @@ class Enforcement:
             rest = [it for it in unit if it.uuid not in picked]
             resource = together(rest)
             bounds = (*left.items(), *self._left.items())
+            # Never more than the share: a quota is met from above, and what is too large for it
+            # stays.
             fits = all(resource.get(kind, 0) <= amount for kind, amount in bounds)
             if fits and keeps_guarantees(self._queue, leaf, resource, self._plan, self._usage):
                 self._usage.take(leaf, resource)
@@ -141,7 +152,10 @@ class Enforcement:
             if allocation.uuid in seen:
                 continue
             unit = units.with_it(app, allocation)
+            # An application that goes as one stands here once, with its first candidate.
             seen.update(dict.fromkeys(units.bound(app, unit)))
+            # Empty if it may not go at all, for instance while one of its placeholders is in a
+            # swap.
             if unit and all(map(is_movable, unit)):
                 yield unit
 
@@ -177,6 +191,7 @@ def _order(app: Application, allocation: Allocation, part: Part, plan: Resource)
     """
     resource, leaf, ask = allocation.resource, app.queue, app.asks[allocation.spec.key]
     share = 0.0
+    # The share of its maximum that the queue would get back, by the largest type.
     for kind in plan:
         size = (leaf.spec.max or {}).get(kind, 0)
         quantity = resource.get(kind, 0)

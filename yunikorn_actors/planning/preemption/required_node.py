@@ -1,8 +1,7 @@
-"""Victims for an ask that can run on one node alone.
+"""Victims on one node, for an ask that can run there alone.
 
-No guarantee, policy of a queue or delay counts here: on its node such an ask comes before
-all work that is not more important. What is on its way out counts as gone, except a placeholder
-in a swap.
+No guarantee, policy of a queue or delay counts here: on its node such an ask comes before all work
+that is not more important. What is on its way out counts as gone, except a placeholder in a swap.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -50,10 +49,13 @@ def victims_on(
 
     Those that are `gone` go for other asks; what they leave is in what is free.
     """
+    # One preemption at a time: asking again before those are gone would take more than is needed.
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
+    # The resource manager or a closed node would refuse the ask even without any work there.
     if check_open(node, spec) is not None or not has_devices(node, spec):
         return None
+    # The list is used once for each choice of devices, so it must not be an iterator.
     room, units = room_left_for(state, node, spec, free), list(_units(state, node, spec, gone))
 
     def here() -> list[Allocation]:
@@ -61,6 +63,8 @@ def victims_on(
 
     choices = [
         _victims({**spec.resource, **devices}, node, units, dict(room))
+        # A node that tells its devices apart may serve the ask in several ways: the fewest victims
+        # win.
         for devices in targets(room, spec.resource, here)
     ]
     return min((found for found in choices if found is not None), key=len, default=None)
@@ -72,10 +76,13 @@ def _victims(
     picked: list[Unit] = []
     taken: dict[str, None] = {}
     for unit in units:
+        # In order until there is room, so that the least important go first; the rest is left
+        # alone.
         if fits_in(wanted, room):
             break
         rest = [it for it in unit if it.uuid not in taken]
         comes_free = _on(rest, node)
+        # What frees nothing of what is short stays, even where it is less important.
         if _helps(comes_free, wanted, room):
             if len(rest) < len(unit):
                 # The surplus of an application stands before all of it, and stays part of that.
@@ -86,6 +93,7 @@ def _victims(
             charge(room, comes_free)
     if not fits_in(wanted, room):
         return None
+    # Later ones may be large enough to make earlier ones unnecessary.
     return tuple(it for unit in _without_needless(picked, node, wanted, room) for it in unit)
 
 
@@ -115,11 +123,13 @@ def is_refused_beside(
     Of those that require their nodes: room that was promised for a guarantee is counted elsewhere.
     `own` are the asks that want this, and `more` is decided and not done yet.
     """
+    # Nothing bounds it: the common case costs no walk over the reservations.
     limits = [*limits_of(app.queue, app.spec.user, app.group)]
     if not limits and all(level.spec.max is None for level in app.queue.lineage):
         return False
     of_levels: dict[str, Resource] = {level.path: dict(wanted) for level in app.queue.lineage}
     of_limits = [dict(wanted) for _ in limits]
+    # Each claim is added to the wanted room: all of them have to fit under one maximum.
     for (application_id, key), amount in (_claims_in(state) | more).items():
         other = state.applications[application_id]
         if other is app and key in own:
@@ -131,6 +141,7 @@ def is_refused_beside(
         for limit, coming in zip(limits, of_limits, strict=True):
             if limit in limits_of(other.queue, other.spec.user, other.group):
                 charge(coming, amount)
+    # Of a type that is not wanted a queue may be over: that is not the fault of this ask.
     kinds = [kind for kind, size in wanted.items() if size > 0]
     return any(
         not has_room(level.quota(), level.allocated, _of(of_levels[level.path], kinds))
@@ -144,6 +155,7 @@ def is_refused_beside(
 def _claims_in(state: PartitionState) -> Claims:
     return {
         holder: node.reservations[holder].due
+        # The amount of the earmark if there is one; before that what the ask wants.
         or state.applications[holder[0]].asks[holder[1]].spec.resource
         for node in state.nodes.values()
         if node.reservations
@@ -170,13 +182,16 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     """
     room, has_devices = dict(free), node.parts is not None
     for allocation in node.allocations.values():
+        # What is on its way out will be free; the ask waits for it instead of asking for more.
         if allocation.frees_node:
             charge(room, freed(allocation) if has_devices else allocation.resource)
     for kept in node.reservations.values():
         app = state.applications[kept.application_id]
         other = app.asks[kept.key].spec
+        # An ask that could run elsewhere keeps no room from one that is bound to this node.
         if other is spec or not kept.required:
             continue
+        # All of it: victims are on their way out for it, and their room must not be used twice.
         if has_victims_going(node, kept):
             discharge(room, other.resource)
         else:
@@ -266,6 +281,7 @@ def _helps(comes_free: Resource, wanted: Resource, room: Resource) -> bool:
 def _without_needless(
     picked: list[Unit], node: Node, wanted: Resource, room: Resource
 ) -> list[Unit]:
+    # From the last in order: what hurts most is spared first.
     kept = list(picked)
     for unit in reversed(picked):
         comes_free = _on(unit, node)
@@ -303,6 +319,7 @@ def room_for_bound(
     """What the repeats before have of each node."""
     for key, repeats in waiting.items():
         spec = app.asks[key].spec
+        # After a restart nothing is known of it until it is reported.
         node = state.nodes.get(spec.required_node)
         if node is None or node.awaited:
             return None
@@ -315,6 +332,8 @@ def room_for_bound(
                 if allocation.node_id == node.id:
                     charge(free, freed(allocation))
             for resource in here:
+                # What goes for one repeat must be counted once, and what it takes not be offered to
+                # the next.
                 discharge(free, resource)
                 keep(free, amount_of(resource))
             victims = victims_on(state, node, spec, free, gone)

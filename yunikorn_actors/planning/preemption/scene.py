@@ -1,4 +1,4 @@
-"""A partition as one plan sees it: the replica, what is on its way, and what the plan has decided.
+"""The scene: a partition as one plan sees it, with what is on its way and what was decided.
 
 It is made when a plan first looks for victims and forgotten with the plan.
 """
@@ -93,6 +93,7 @@ class Scene:
         """How many of them there are about a node."""
         self._cleared: dict[str, None] = {}
         self._promised_to: dict[AppView, Resource] = {}
+        # What the replica has promised already; what is in flight comes next.
         for node_id in model.reserved_nodes:
             for kept in self.state.nodes[node_id].reservations.values():
                 if kept.earmark is not None:
@@ -102,8 +103,10 @@ class Scene:
         for flight in in_flight:
             self._decided(flight)
         for swap in model.flights.swaps.values():
+            # A placeholder that leaves frees its room, wherever its member goes.
             if swap.is_leaving:
                 self.take(swap.placeholder)
+            # Only where it is cancelled: in a swap the member keeps the usage.
             if swap.is_leaving and not swap.is_swap:
                 self.usage.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
                 self.staying.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
@@ -113,6 +116,7 @@ class Scene:
 
     def _expected(self, queue: Queue) -> Resource:
         """As in the replica, with what proposals in flight will use."""
+        # As planned: the tree has what is in flight, the replica only what was committed.
         used = expected(queue)
         view = self._model.tree.queues[queue.path]
         charge(used, view.used)
@@ -140,6 +144,7 @@ class Scene:
                 self._owing_devices.setdefault(id_, []).append(amount_of(flight.resource))
         for ref in flight.victims:
             app = self.state.applications.get(ref.application_id)
+            # A victim may have ended meanwhile: then nothing of it is left to count.
             victim = None if app is None else app.allocations.get(ref.uuid)
             # Context may have asked it back meanwhile: then the replica counts it as gone already.
             if app is not None and victim is not None and victim.releasing is None:
@@ -150,6 +155,7 @@ class Scene:
 
     def _serve(self, ask: AskView, node_id: str) -> None:
         """An ask about to be placed uses room and gives its promise up, here or elsewhere."""
+        # At most one promise of an ask is used up by each placement.
         kept = used_up(self.state, ask.ask, node_id) if ask.ask.reserved else None
         earmark = None if kept is None else kept_for(self.state, ask.ask, kept).earmark
         if kept is not None and earmark is not None:
@@ -178,6 +184,7 @@ class Scene:
 
     def free_on(self, node: Node) -> Resource:
         view = self._model.nodes.views[node.id]
+        # All types of devices apart, as victims free them by device.
         return view.free if node.parts is None else with_parts(view.free, view.parts)
 
     def is_opening(self, node: Node) -> bool:
@@ -202,6 +209,7 @@ class Scene:
         self._owe(app, amount)
         self._cleared[node.id] = None
         room = self.room_on(node)
+        # From here on the node belongs to that question: nothing else counts on its room.
         if self._is_asked_about(spec) and not (waits or self.is_trial):
             self._rooms[node.id] = None
         elif room is not None:
@@ -219,6 +227,7 @@ class Scene:
 
     def would_exceed_limit(self, app: AppView, wanted: Resource) -> bool:
         """Whether a limit has no room for it once all promised room is used."""
+        # A limit counts all of its applications, and so do the promises to them.
         for limit in app.limits:
             coming = dict(wanted)
             for other, amount in self._promised_to.items():
@@ -234,6 +243,7 @@ class Scene:
 def free_on(model: Model, node: NodeView) -> Resource:
     """Return what is free on a node when all that moves away is gone."""
     free = dict(with_parts(node.free, node.parts))
+    # A swap that is decided frees its placeholder's room for others on this node.
     for swap in model.flights.swaps.values():
         if swap.is_leaving and swap.placeholder.node_id == node.id:
             charge(free, freed(swap.placeholder))
@@ -261,6 +271,7 @@ def is_refused(
         and not it.ask.gone
     }
     return (
+        # A quota, a limit, a place or a promise: any of them makes victims useless.
         app.leaf.refusing_quota(entries) is not None
         or refusing_limit(app.limits, entries) is not None
         or app.blocked_at() is not None
@@ -274,4 +285,5 @@ def repeats_left(state: PartitionState, ask: AskView) -> int:
     # A gang that awaits its admission claims for all of its placeholders, though none is tried.
     is_held = ask.is_placeholder and ask.app.awaiting_gang is not None
     waiting = ask.waiting if is_held else ask.open
+    # What is being kept for it and what has an earmark is served already.
     return max(0, waiting - earmarks_of(state, ask.ask) - ask.keeping)

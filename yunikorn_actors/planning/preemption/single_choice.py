@@ -60,6 +60,7 @@ class SingleChoice:
 
     def _prepare(self, singles: dict[str, list[Victim]]) -> list[Candidate]:
         """Put them together from the last to the first: each knows what comes after it."""
+        # From behind: each candidate has to know what all later ones on its node would free.
         found: list[Candidate] = []
         total, beyond = sum(map(len, singles.values())), 0
         for node_id, victims in reversed(singles.items()):
@@ -69,6 +70,7 @@ class SingleChoice:
                 its = {} if room is None else victim.on(node_id)
                 left = dict(left)
                 charge(left, its)
+                # The position is counted from the front, because the search walks forwards.
                 at = total - len(found) - 1
                 after = found[-1] if found else None
                 like = (
@@ -78,6 +80,8 @@ class SingleChoice:
                 )
                 next_other = after.next_other if after is not None and like else at + 1
                 found.append(Candidate(victim, node_id, its, left, beyond, next_other))
+            # Work that frees no node of the asks may still relieve a quota, so it stays a
+            # candidate.
             beyond += 0 if room is None else self._gain(room, left)
         found.reverse()
         return found
@@ -99,9 +103,11 @@ class SingleChoice:
 
     def _search(self, target: int) -> None:
         self._target = target
+        # With quotas to meet the number of asks may grow without another place.
         self._is_short = self._claimant.most_asks(target) < target
         self._go(0, {}, self._places)
 
+    # Depth first: the first way found is a lower bound for all others.
     def _go(self, at: int, room: Resource, places: int) -> None:
         served = self._claimant.most_asks(places) if self._is_short else places
         if served > self._most:
@@ -111,8 +117,10 @@ class SingleChoice:
             return
         self.steps -= 1
         it = self._candidates[at]
+        # The first candidate of a node: its room begins as it is.
         if not at or self._candidates[at - 1].node_id != it.node_id:
             room = self._rooms.get(it.node_id, {})
+        # Even with everything that follows no better choice could come of it.
         if self._is_in_vain(at, room, places):
             return
         if self._claimant.may_take(it.victim):
@@ -123,6 +131,7 @@ class SingleChoice:
             self._go(at + 1, after, places + self._gain(room, it.freed))
             self._taken.pop()
             self._claimant.give_back(it.victim)
+        # Not this one: those like it stay, too, as all sets of them are the same.
         self._go(it.next_other, room, places)
 
     def _keep(self, served: int) -> None:
@@ -136,6 +145,7 @@ class SingleChoice:
 
 def in_turn(singles: dict[str, list[Victim]]) -> list[dict[str, list[Victim]]]:
     """Return what is tried in turn: the work that did not opt out, and then all of it."""
+    # Work that opted out is tried only where the rest does not do.
     willing = {
         node_id: [victim for victim in its if not victim.order[0]]
         for node_id, its in singles.items()

@@ -1,8 +1,9 @@
-"""What a queue asks of those who take work from it for a guarantee: a budget and a cooldown.
+"""The throttle: what a queue asks of those who take work from it for a guarantee.
 
-So many of its allocations go within a time, and none that has just begun. Whatever was preempted
-counts, for a required node or a quota too, but those rules are not held back: a number is to be
-met there. Both end by themselves, so each refusal says when to look again.
+A leaf may name a budget and a cooldown: at most that many of its allocations go within a time, and
+none that has just begun. Whatever was preempted counts, for a required node or a quota too, but
+those rules are not held back: a number is to be met there. Both end by themselves, so each refusal
+says when to look again.
 """
 
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ class Throttle:
         """When the first of all that was refused would be allowed."""
 
     def take(self, leaf: Queue, count: int) -> None:
+        # Without a budget there is nothing to count: most queues have none.
         if leaf.properties.preemption_budget.window_ns:
             self._going[leaf.path] = self._going.get(leaf.path, 0) + count
 
@@ -41,6 +43,7 @@ class Throttle:
     def are_cooled(self, leaf: Queue, allocations: Sequence[Allocation]) -> bool:
         if not leaf.properties.preemption_cooldown_ns:
             return True
+        # The youngest of them decides: a unit goes as a whole or not at all.
         due_ns = max(cooled_ns(leaf, allocation) for allocation in allocations)
         return self._is_due(due_ns)
 
@@ -56,8 +59,11 @@ class Throttle:
             if at_ns + budget.window_ns > self._now_ns
         ]
         used = sum(number for _, number in spent)
+        # Also what ran until now counts for the share, or a budget would shrink with each
+        # preemption.
         excess = going + used + count - budget.of(self._runs_in(leaf) + used)
         due_ns = self._now_ns
+        # Oldest first: the log frees its numbers in that order.
         for free_ns, number in spent:
             if excess <= 0:
                 break
@@ -68,6 +74,7 @@ class Throttle:
     def _is_due(self, due_ns: int) -> bool:
         if due_ns <= self._now_ns:
             return True
+        # Kept over all refusals: the first of them is when to look again (G30).
         self.again_ns = min(self.again_ns, due_ns)
         return False
 
@@ -78,6 +85,7 @@ class Throttle:
             apps: list[Application] = [
                 self._state.applications[id_] for id_ in leaf.applications.values()
             ]
+            # What is asked back is gone for the budget, although it still runs.
             running = sum(not it.comes_free for app in apps for it in app.allocations.values())
             self._running[leaf.path] = running
         return running

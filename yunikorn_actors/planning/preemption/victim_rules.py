@@ -4,11 +4,9 @@ For a guarantee: an ask looks for victims below its fence, never in its own leaf
 more important than the ask, compared in the queue where their paths meet. A queue that gives never
 ends below its guarantee, and the queue that takes never ends above.
 
-What queues will use when everything that was decided has happened.
-
-What was asked back counts as gone and what was promised counts as used. So two asks never count on
-the same room, and two decisions that are harmless alone never take a queue below its guarantee
-together.
+The expected usage is what queues will use when everything that was decided has happened. What was
+asked back counts as gone and what was promised counts as used. So two asks never count on the same
+room, and two decisions that are harmless alone never take a queue below its guarantee together.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +28,7 @@ class ExpectedUsage:
 
     def of(self, queue: Queue) -> Resource:
         used = self._used.get(queue.path)
+        # Filled as it is asked for: most queues of a large tree take no part in a search.
         if used is None:
             used = self._used[queue.path] = self._of(queue)
         return used
@@ -37,6 +36,7 @@ class ExpectedUsage:
     def add(self, leaf: Queue, amount: Resource) -> None:
         known = self._used
         for level in leaf.lineage:
+            # Worked out first, if it is not known: an amount must not be added to nothing.
             charge(known.get(level.path) or self.of(level), amount)
 
     def take(self, leaf: Queue, amount: Resource) -> None:
@@ -67,8 +67,11 @@ def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
 
     Its own alone where it has one; else those of all its ancestors.
     """
+    # A guarantee of its own is the narrower bound; only without one its ancestors' guarantees
+    # count.
     queues = (leaf,) if leaf.spec.guaranteed else leaf.lineage
     bounds = {queue.path: queue.spec.guaranteed for queue in queues if queue.spec.guaranteed}
+    # Nothing that is wanted is guaranteed anywhere: the ask is entitled to nothing.
     entitled = any(wanted.get(kind, 0) > 0 for bound in bounds.values() for kind in bound)
     return bounds if entitled else {}
 
@@ -94,11 +97,13 @@ def fence_of(leaf: Queue, wanted: Resource, usage: ExpectedUsage, bounds: Bounds
     for level in leaf.lineage:
         if level.properties.preemption_policy is PreemptionPolicy.FENCE:
             return level
+        # The usage includes the ask: a queue that is above now has to make room itself.
         used = usage.of(level)
         if level.parent is not None and excess(level.spec.max, used, wanted):
             return level
         if excess(bounds.get(level.path), used, wanted):
             return level
+    # No fence and no bound: the search goes up to the root.
     return leaf.lineage[-1]
 
 
@@ -106,9 +111,11 @@ def reach_of(leaf: Queue, spec: AskSpec, usage: ExpectedUsage, bounds: Bounds) -
     """Return the leaves in which an ask may look for victims: those below its fence."""
     reach: Reach = {}
     priority, fence = spec.priority, fence_of(leaf, spec.resource, usage, bounds)
+    # Its fence is the leaf itself, in which no ask looks for victims.
     if leaf is fence:
         return reach
     for child, level in pairwise(leaf.lineage):
+        # Offsets and fences of priority change the number on the way up.
         priority = child.properties.priority_outside(priority)
         for sibling in level.children.values():
             if sibling is not child:
@@ -124,6 +131,7 @@ def importance(asking: Queue, priority: int, other: Queue, other_priority: int) 
     Negative is less important; of victims in several queues the least is the least important.
     """
     paths = frozenset(queue.path for queue in asking.lineage)
+    # Compared where both paths meet: below it each has its own offsets.
     meet = next(queue for queue in other.lineage if queue.path in paths)
     return _seen_from(meet, other, other_priority) - _seen_from(meet, asking, priority)
 
@@ -139,6 +147,7 @@ def _seen_from(top: Queue, leaf: Queue, priority: int) -> int:
 def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | None]]:
     """Yield the leaves below, each with what is not too important there."""
     properties = queue.properties
+    # A fence makes all work below as important as its offset: all of it is in reach, or nothing.
     if priority is not None and properties.priority_fence:
         if properties.priority_offset > priority:
             return
@@ -149,6 +158,7 @@ def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | Non
         for child in queue.children.values():
             yield from _inside(child, priority)
     elif properties.preemption_policy is not PreemptionPolicy.DISABLED:
+        # A queue with preemption disabled protects its work from everybody.
         yield queue.path, priority
 
 
@@ -157,6 +167,7 @@ def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | Non
 
 def may_be_preempted(allocation: Allocation, wanted: Resource) -> bool:
     """Whether it may be a victim at all, and is of use."""
+    # Of no use if it gives nothing of what is short, whatever else it frees.
     return is_movable(allocation) and match_any(allocation.resource, wanted)
 
 
@@ -170,17 +181,20 @@ def is_reached(reach: Reach, leaf: Queue, priority: int) -> bool:
     if leaf.path not in reach:
         return False
     limit = reach[leaf.path]
+    # Not in reach at all, or too important there.
     return limit is None or priority <= limit
 
 
 def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:
     """Return the queues whose guarantees protect work of the giving leaf from the asking one."""
+    # Above the point where both paths meet the guarantees are the same, and protect nothing.
     common = frozenset(queue.path for queue in asking.lineage)
     return tuple(q for q in giving.lineage if q.spec.guaranteed and q.path not in common)
 
 
 def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
     """Whether both share only the guarantee of a common ancestor, so that neither is entitled."""
+    # A guarantee of its own, or one that protects the other: then it is decided elsewhere.
     if asking.spec.guaranteed or guards(asking, giving):
         return False
     return any(queue.spec.guaranteed for queue in giving.lineage)
@@ -210,6 +224,7 @@ def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -
         size, has = victim.get(kind, 0), used.get(kind, 0)
         if size <= 0:
             continue
+        # Here it would go below: from at or above to below the guarantee.
         if has >= least > has - size:
             return False
         is_named = True
@@ -217,6 +232,7 @@ def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -
         if wanted.get(kind, 0) > 0:
             is_wanted = True
             is_above_wanted = is_above_wanted or has > least
+    # Where no wanted type is named, any type above its guarantee will do.
     return not is_named or (is_above_wanted if is_wanted else is_above)
 
 

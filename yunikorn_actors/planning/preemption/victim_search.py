@@ -1,11 +1,11 @@
-"""Victims for an ask of a queue below its guarantee.
+"""The search for victims, for an ask of a queue below its guarantee.
 
 On each node victims are picked in order until there is room, and unnecessary ones are left out.
-Nodes are compared by their victims (opted-out work and originators last, then by number, then by
-what the policy of the asking leaf says of them). If a
-quota refuses the ask, more victims may be needed elsewhere. What one ask gets is counted before the
-next one looks: room beyond it serves the next ask, which then needs no victims. So the solutions of
-all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
+Nodes are compared by their victims: opted-out work and originators last, then by number, then by
+what the policy of the asking leaf says of them. If a quota refuses the ask, more victims may be
+needed elsewhere. What one ask gets is counted before the next one looks: room beyond it serves the
+next ask, which then needs no victims. So the solutions of all nodes stay on a heap; only the one on
+top is worked out again, and a changed node is added anew.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -122,36 +122,44 @@ class Search:
         is_of_another = spec.application_id != self._spec.application_id
         self._spec = spec
         self._claimant = Claimant(self._state, self._usage, self._scene.throttle, self._leaf, spec)
+        # Nodes kept for this application are of no use to others, so they were left out.
         if is_of_another and self._heap is not None and app.app.reservation_count:
             self._offer_own(app)
         hopeless = self._claimant.is_hopeless
+        # What earlier asks were refused is in `again_ns` already.
         self._scene.throttle.again_ns = NEVER_NS
         found = None
         if not hopeless:
+            # Once for all of these asks: whole applications are chosen for as many as wait.
             if not self._has_chosen and not self.spares_whole:
                 self._has_chosen = True
                 self._choose(waiting)
             found = self._find(app)
             if found is None and self._planned:
+                # Chosen work that leads nowhere is given up, and single work is tried again.
                 self._planned, self._heap = frozenset(), None
                 found = self._find(app)
             if found is None and self.spares_whole:
                 self.is_blocked = True
             elif found is None and self._choose(lambda: 1, is_last_resort=True):
+                # A last resort: whole applications for this one ask alone.
                 found = self._find(app)
             if found is None and self._passed_over:
                 found = self._find_by_displacing(app)
+        # Promised room that is used or given up may help, so the ask looks again then.
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
         # Work is looked at once for all asks: what was refused to one of them is for the next, too.
         self.again_ns = min(self.again_ns, self._scene.throttle.again_ns)
         if found is None:
             self.is_over = True
+            # Nothing of what was tried is kept for a search that is over.
             self._claimant.withdraw()
         return found
 
     def _find_by_displacing(self, app: AppView) -> Solution | None:
         """For one ask: the next is to have other nodes first, those that have changed."""
+        # On a heap of its own: these nodes are for this ask alone.
         others, self._heap = self._heap, self._passed_over
         self._displaces = True
         found = self._find(app)
@@ -171,6 +179,7 @@ class Search:
         ]
         self._rank_all(whole)
         if not whole and not self._is_small:
+            # Neither anything to choose nor few enough to try: the order of single work decides.
             return False
         rooms: dict[str, Resource] = {}
         for node in self._state.nodes.values():
@@ -184,6 +193,7 @@ class Search:
         )  # fmt: skip
         chosen = chosen_of(self._state, choice, whole, self._scene.now_ns)
         planned = frozenset(it.allocations[0].uuid for it in choice.planned)
+        # The same choice as before would be tried for ever.
         if not planned and [it.allocations for it in chosen] == [
             it.allocations for it in self._chosen
         ]:
@@ -208,6 +218,7 @@ class Search:
         if chosen is not None and self._claimant.may_have(chosen, quotas=True):
             return self._settle_on(node_id, app, chosen)
         self._claimant.withdraw()
+        # Tried and not settled: what was counted for the ask is given back.
         return None
 
     @cached_property
@@ -224,6 +235,7 @@ class Search:
 
     def _is_out_of_use(self, node: Node, room: Resource) -> bool:
         """Whether nothing has to go for room there, and who waits for it keeps the node."""
+        # Nobody has to go: the node is for those who wait for it.
         if not self._is_kept(node) or not fits(self._claimant.wanted, room):
             return False
         return not self._claimant.may_displace(node, self._spec.application_id)
@@ -236,6 +248,7 @@ class Search:
     def _find(self, app: AppView) -> Solution | None:
         while (best := self._best()) is not None:
             node_id, victims = best
+            # One solution after the other, each with the quotas added, until one is allowed.
             chosen = self._with_more(node_id, victims)
             if chosen is None:
                 break
@@ -255,6 +268,7 @@ class Search:
         more = self._more(victims)
         if not more:
             chosen = None if more is None else victims
+            # Without victims for a quota the ones on the node suffice.
             for victim in victims:
                 self._claimant.give_back(victim)
             return chosen
@@ -268,6 +282,7 @@ class Search:
         going = tuple(it for victim in chosen for it in victim.allocations)
         for victim in chosen:
             self._claimant.take(victim)
+        # Only if nothing goes: an ask that takes victims keeps its node in any case.
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
@@ -300,6 +315,7 @@ class Search:
             if victims is None:
                 continue
             now = self._score(node_id, victims)
+            # Still the best, so it is that; else it is filed under what it costs now.
             if now <= score:
                 return node_id, victims
             heappush(self._heap, (now, node_id))
@@ -338,6 +354,7 @@ class Search:
                 it.node_id
                 for app in apps
                 if app.spec.is_gang and goes_as_one(app)
+                # Only gangs that go as one lose something before others; the rest goes by itself.
                 for it in app.allocations.values()
                 if units.part_of(app, it) is Part.OF_BROKEN or units.could_be_surplus(app, it)
             }
@@ -351,6 +368,7 @@ class Search:
 
     def _look_at_all(self) -> None:
         """Find out of the nodes that never were the best whether something blocks them."""
+        # Their answer decides only whether the ask waits for them or is idle.
         for _, node_id in self._heap or ():
             self._solve(node_id)
 
@@ -362,14 +380,17 @@ class Search:
         room = self._scene.room_on(node)
         opens = self._scene.is_opening(node)
         if room is None or not (opens or is_usable(self._state, node, self._spec)):
+            # Closed for now, but its reservations may end: the ask is blocked, not idle.
             self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None
         found = [*self._solutions(node_id, room)]
+        # With no victims the node has room already: only who waits for it is asked.
         if not all(found) and self._is_kept(node):
             may_displace = self._claimant.may_displace(node, self._spec.application_id)
             if may_displace and not self._displaces:
                 heappush(self._passed_over, (self._score(node_id, []), node_id))
             if not (may_displace and self._displaces):
+                # Somebody else waits for that room: only solutions that take victims are left.
                 found = [victims for victims in found if victims]
         if not found:
             self.is_blocked = self.is_blocked or bool(node.reservations)
@@ -380,6 +401,7 @@ class Search:
         """Yield the fewest victims in order, for each choice of devices that are to be free."""
         wanted = self._claimant.wanted
         for devices in targets(room, wanted, lambda: self._allocations_on(node_id)):
+            # Several devices may be free: each choice of them lacks something else.
             short = {
                 kind: lack
                 for kind, quantity in (*wanted.items(), *devices.items())
@@ -399,6 +421,7 @@ class Search:
         # Preempting must not take the asking side above its own guarantee, whatever it frees.
         found = found and not self._claimant.is_above_a_guarantee()
         # So far they were only tried; `_settle_on` takes those of the best node for good.
+        # The next node starts from what the queues really have.
         for victim in picked:
             self._claimant.give_back(victim)
         return self._without_needless(node_id, picked, short) if found else None
@@ -415,6 +438,7 @@ class Search:
         position, steps = 0, 0
         while _is_short(short):
             if position == len(candidates):
+                # Back and forth at most so often: the search must end.
                 steps += 1
                 if not taken_at or steps > RETRACTIONS_MAX:
                     return False
@@ -422,6 +446,8 @@ class Search:
                 victim = picked.pop()
                 claimant.give_back(victim)
                 _grow(short, victim.on(node_id))
+                # The same victim is not tried again at this position, or the search would go on for
+                # ever.
                 position += 1
                 continue
             victim = candidates[position]
@@ -456,6 +482,7 @@ class Search:
         """Return what may go there, in order: first what goes in any case."""
         found = self._singles_on(node_id)
         if not self._chosen and not self._planned:
+            # What was chosen before goes first, in any case; the rest of the work follows.
             return found
         found = [it for it in found if self._is_single(it)]
         return [*(victim for victim in self._still_chosen() if victim.on(node_id)), *found]
@@ -497,6 +524,7 @@ class Search:
 
     def _more(self, victims: list[Victim]) -> list[Victim] | None:
         """Pick the further victims that the quotas need to let the ask in; None if they cannot."""
+        # Most queues are not over their quota, and then nothing more has to go.
         if not any(self._claimant.lacks_quota()):
             return []
         others = (victim for victim in self._everywhere() if victim not in victims)
@@ -524,6 +552,7 @@ class Search:
         for victim in reversed(chosen):
             claimant.give_back(victim)
             rest = [other for other in kept if other is not victim]
+            # Both: the quotas have to hold without it, and the room on the node, too.
             lacks = any(claimant.lacks_quota()) or claimant.is_above_a_guarantee()
             if lacks or not self._has_room(node, rest):
                 claimant.take(victim)
@@ -541,6 +570,7 @@ class Search:
 
 def is_barred(shape: Shape, node_id: str) -> bool:
     """The resource manager refuses this node to the ask, so victims there would be in vain."""
+    # Both kinds of refusal: to place it there, and to preempt for it there.
     return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
 
 
@@ -577,6 +607,7 @@ class Searches:
 
     def of(self, shape: Shape, ask: AskView) -> Search:
         spec, leaf = ask.ask.spec, ask.app.leaf
+        # By priority as well: of two asks of one shape the more important may take other victims.
         key = (leaf, shape, spec.priority)
         if key not in self._searches:
             rank = partial(self._rank, leaf) if leaf.decider.ranks_victims else None

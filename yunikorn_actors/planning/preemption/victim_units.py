@@ -1,10 +1,10 @@
-"""What goes as one: an allocation, or a whole application.
+"""The unit of a victim: a single allocation, or a whole application.
 
-A hard gang is of use only while it is whole. So nothing of it is a victim by itself, except what it
-has beyond its `placeholder_ask` (the surplus), and all of it where it is not whole in any case (it
-is broken). `preemption.unit` of its leaf says otherwise, for gangs of any style and for work of no
-gang: where it is `application`, what is broken goes as one as well. The planner that chooses and
-Context that checks ask the same functions.
+A hard gang is of use only while it is whole. So nothing of it is a victim by itself, with two
+exceptions: what it has beyond its `placeholder_ask` (the surplus), and all of it where it is not
+whole in any case (it is broken). `preemption.unit` of its leaf says otherwise, for gangs of any
+style and for work of no gang: where it is `application`, what is broken goes as one as well. The
+planner that chooses and Context that checks ask the same functions.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
@@ -37,6 +37,7 @@ class Part(IntEnum):
 def goes_as_one(app: Application) -> bool:
     """Whether the application is the unit of a victim, as far as it is whole."""
     unit = app.queue.properties.preemption_unit
+    # Without a word of the leaf only hard gangs go as one: a soft one goes on without some members.
     if unit is None:
         return app.spec.is_gang and app.spec.is_hard
     return unit is PreemptionUnit.APPLICATION
@@ -88,9 +89,11 @@ def kind_of(app: Application, allocations: Iterable[Allocation]) -> Part:
 
 def _beyond_need(app: Application, allocations: Iterable[Allocation]) -> Resource:
     """Return what members have beyond what their gang needs; negative is what it lacks."""
+    # What makes it whole is less by what its members did not need of their placeholders.
     beyond = dict(app.spared)
     discharge(beyond, app.spec.placeholder_ask)
     for allocation in allocations:
+        # Work outside the task groups adds nothing to what the gang needs.
         if is_member(app, allocation.spec):
             charge(beyond, allocation.resource)
     return beyond
@@ -103,12 +106,16 @@ def may_go_together(app: Application, victims: Collection[str], gone: Container[
     """
     staying = staying_of(app, gone)
     left = [it for it in staying if it.uuid not in victims]
+    # All of it goes: nothing is left that could be broken.
     if not left:
         return True
+    # No gang, and it goes as one: a part of it alone may not go.
     if not app.spec.is_gang:
         return False
+    # It is broken already, so any part of it may go, unless the leaf wants all or nothing.
     if not is_whole(app, staying):
         return not is_set_to_go_as_one(app)
+    # The originator starts the others: without it the gang would come to an end.
     originators = any(it.spec.originator for it in staying if it.uuid in victims)
     return not originators and is_whole(app, left)
 
@@ -145,6 +152,7 @@ class Units:
         """What each gang that is whole has beyond its need, of the types that it needs."""
 
     def part_of(self, app: Application, allocation: Allocation) -> Part:
+        # Looked up first: a search asks this of each allocation on each node.
         parts = self._parts.get(app.serial, _UNKNOWN)
         if parts is _UNKNOWN:
             parts = self._parts_of(app) if goes_as_one(app) else None
@@ -155,6 +163,7 @@ class Units:
     def harm_of(self, app: Application, allocation: Allocation) -> Part:
         """As `part_of`; of what goes as one, what goes with it."""
         part = self.part_of(app, allocation)
+        # Only under `preemption.unit` it takes the others with it; by itself it hurts as it is.
         if part is not Part.OF_WHOLE or not is_set_to_go_as_one(app):
             return part
         return kind_of(app, staying_of(app, self._gone, self._back))
@@ -180,8 +189,10 @@ class Units:
         # What is being swapped, or is bound to its node, would stay.
         if not staying or not all(self._may_go(it) for it in staying):
             return ()
+        # A broken gang goes one by one, unless its leaf says that all goes together.
         if app.spec.is_gang and not (is_set_to_go_as_one(app) or is_whole(app, staying)):
             return ()
+        # In the order of victims, so that planner and Context name the same first.
         staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
         return tuple(staying)
 
@@ -191,12 +202,14 @@ class Units:
         """Whether its gang is whole, and would be without it as well."""
         if self.part_of(app, allocation) is Part.SURPLUS:
             return True
+        # None where the gang is not whole, or where the question was never asked of it.
         beyond = self._beyond.get(app.serial)
         return beyond is not None and self._is_surplus(app, allocation, beyond)
 
     def surplus_among(self, app: Application, those: Iterable[Allocation]) -> list[Allocation]:
         """Return which of those may go together and leave the gang whole, the first in order."""
         found: list[Allocation] = []
+        # Left is shared by those that go together: each takes its part of the surplus.
         left = dict(self._beyond[app.serial])
         able = [it for it in those if self._is_surplus(app, it, left)]
         for allocation in sorted(able, key=lambda it: self._rank(app, it)):
@@ -222,11 +235,14 @@ class Units:
     def _parts_of(self, app: Application) -> dict[str, Part]:
         staying = staying_of(app, self._gone, self._back)
         if not app.spec.is_gang:
+            # No gang, and its leaf has it go as one: there is no surplus to part with.
             return {it.uuid: Part.OF_WHOLE for it in staying}
         beyond = _beyond_need(app, staying)
+        # Nothing of a broken gang is surplus: it lacks already what would be left.
         if any(quantity < 0 for quantity in beyond.values()):
             part = Part.OF_WHOLE if is_set_to_go_as_one(app) else Part.OF_BROKEN
             return dict.fromkeys([it.uuid for it in staying], part)
+        # Also the types that are needed less of: what is beyond the need is counted in them, too.
         self._beyond[app.serial] = _of_types(beyond, {**app.spec.placeholder_ask, **app.spared})
         parts = dict.fromkeys([it.uuid for it in staying], Part.OF_WHOLE)
         for allocation in self.surplus_among(app, staying):
@@ -239,6 +255,7 @@ class Units:
 
     def _is_surplus(self, app: Application, allocation: Allocation, beyond: Resource) -> bool:
         """Whether a gang that is whole is whole without it, and it may go."""
+        # One of no task group does not count, so the gang is whole without it.
         if is_member(app, allocation.spec) and not fits_beyond(allocation.resource, beyond):
             return False
         return not allocation.spec.originator and self._may_go(allocation)

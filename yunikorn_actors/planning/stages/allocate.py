@@ -1,8 +1,8 @@
 """Placing: which ask runs where, decided one allocation at a time.
 
 The way leads from the root to the first queue with something to try, to its first application and
-the first ask of that. An ask that cannot be placed is filed under the reason and is not tried again
-before a change that can help.
+to the first ask of that. An ask that cannot be placed is filed under the reason and is not tried
+again before a change that can help.
 """
 
 from yunikorn_actors.planning.model.in_flight import InFlight
@@ -59,12 +59,14 @@ class Placer:
         proposals: list[Proposal] = []
         for ask in self._take_first() if self._model.requeue.gangs.first else ():
             if len(proposals) >= room:
+                # No room in this plan: the debt goes on to the next one.
                 self._model.requeue.goes_first((ask.app, ask.ask.spec.key))
             # One that lost two targets is owed two tries, and may have been placed by the first.
             elif ask.open and not gate_of(self._model.state, ask) and not ask.app.blocked_at():
                 node = self._node_for(ask)
                 if node is not None:
                     proposal = self._decide(ask, node)
+                    # A refusal owes the try again (see `reject`).
                     self._in_flight[proposal.proposal_id].goes_first = True
                     proposals.append(proposal)
         return proposals
@@ -72,6 +74,7 @@ class Placer:
     def _take_first(self) -> list[AskView]:
         """Take the asks that go before everybody else, each as often as that is owed to it."""
         marks = self._model.requeue.gangs
+        # Taken away before they are tried, so that a new debt is not lost.
         owed, marks.first = marks.first, []
         asks = [app.asks.get(key) for app, key in owed]
         return [ask for ask in asks if ask is not None and ask.open]
@@ -89,6 +92,7 @@ class Placer:
                 break
             if gate_of_reserved(ask, item) is None and not self.is_blocked(ask.app):
                 proposals.append(self._decide(ask, node))
+        # Only after all of those on their own nodes: placing elsewhere frees a node for others.
         while len(proposals) < room and (other := reserved.first_elsewhere()) is not None:
             self._try(other.app.leaf, other, proposals)
         return proposals
@@ -102,6 +106,7 @@ class Placer:
         if self._model.requeue.places:
             self._model.participants.top_up()
         while len(proposals) < room and (
+            # A lapsed gang has its turn only when nothing else is left.
             self._next(proposals) or (admitter.lapsed and admitter.offer_lapsed())
         ):
             pass
@@ -118,12 +123,14 @@ class Placer:
         model = self._model
         root = model.tree.root
         if root is None or not root.children:
+            # Nothing open may mean that applications wait for a place to start.
             return bool(model.requeue.places) and model.participants.top_up()
         leaf = root
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
         gatekeeper, is_gated = self._gatekeeper, bool(self._gatekeeper.passes)
+        # The gate has not let this job in, or lets it in later: the order has changed.
         if is_gated and not gatekeeper.confirms(leaf):
             return True
         ask = leaf.open_lanes.first()
@@ -138,6 +145,7 @@ class Placer:
     def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
         """Place the ask, or file what stands in its way."""
         app, shape, model = ask.app, ask.shape, self._model
+        # Its application may not start: nothing of it is tried, and the next one is looked at.
         if self.is_blocked(app):
             return False
         if shape is model.shapes.turns:
@@ -148,6 +156,8 @@ class Placer:
             return False
         gate = gate_of(model.state, ask)
         if gate is not None:
+            # All of the lane is refused by the same place, so the lane moves and not the ask (ADR
+            # 9).
             self._refuse(leaf.lanes[shape, app.owner], gate)
             return False
         node = self._node_for(ask)
@@ -160,6 +170,7 @@ class Placer:
     def _node_for(self, ask: AskView) -> NodeView | None:
         """Return the first node with room; of a required one others may have a part for them."""
         node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
+        # On a required node others may have reserved a part: amounts alone do not tell.
         if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
             return None
         return node
@@ -170,6 +181,7 @@ class Placer:
             return False
         gate = app.blocked_at()
         if gate is not None:
+            # Already blocked by something else: that is what it waits for.
             if app.blocked_by is None:
                 self._model.participants.hold(app, gate)
             self._findings.note_blocked(app, gate)
@@ -180,17 +192,22 @@ class Placer:
 
         So what it was admitted to is still there for each of them, however many a plan may hold.
         """
+        # The turn ends first: it is a single entry and must not come up again in this plan.
         self._model.gangs.end_turn(app)
+        # Refused here it gets no second turn in this plan; room that comes gives it a new one.
         admission = self._admitter.admit(app)
         if admission is not None:
             proposals.append(admission)
+            # Each is filed or placed, so the loop comes to an end.
             while (ask := app.first_placeholder()) is not None:
                 self._try(app.leaf, ask, proposals)
+        # Its entry has gone, so the place of its queue among its siblings may have changed.
         rekey(app.leaf)
         return admission is not None
 
     def _refuse(self, lane: Lane, gate: Gate) -> None:
         self._model.tree.refuse(lane, gate)
+        # A quota is not the fault of the cluster: what refuses it is known already.
         if gate.is_quota:
             self._findings.note_lane(lane)
         else:
@@ -200,6 +217,7 @@ class Placer:
 
     def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
         """No node has room: the shape waits, and a required node is kept at once."""
+        # A failed search says it of all asks of this shape, in whatever leaf they wait.
         model, shape = self._model, ask.shape
         model.tree.wait_for_node(shape)
         for lane in model.shapes.lanes.get(shape, ()):
@@ -207,6 +225,7 @@ class Placer:
             self._change_passes(lane)
         model.requeue.ask_may_reserve()
         required = model.nodes.views.get(shape.required_node)
+        # Only that node helps it, so the room that comes free there is kept for it at once.
         if required is not None:
             model.requeue.required_node_is_full(required)
             reservation = self._reserver.reserve_required(ask, required)
@@ -246,6 +265,7 @@ class Placer:
         if app.leaf.changed is not None:
             app.leaf.changed[ask] = None
         kind = (ask.shape, is_placeholder)
+        # Empty kinds are removed: the sums walk over what is left.
         app.waits[kind] -= 1
         if not app.waits[kind]:
             del app.waits[kind]
@@ -281,6 +301,8 @@ class Placer:
         is_same = (
             flight.resource == fact.resource and flight.is_placeholder is flight.ask.is_placeholder
         )
+        # A node that came back under its name has other books: what was taken there is gone with
+        # it.
         if is_same and self._model.nodes.knows(flight.node):
             self._resolve(flight)
             self._model.asks.forget_if_done(flight.ask)
@@ -307,6 +329,7 @@ class Placer:
         model, ask = self._model, flight.ask
         app = ask.app
         ask.inflight -= 1
+        # Its devices come back in any case; where the fact took some, it charges them anew.
         if flight.devices:
             model.nodes.give_devices_back(flight.node, flight.devices, flight.resource)
         if ask.is_placeholder:
@@ -314,6 +337,7 @@ class Placer:
         flights = model.flights
         if flights.serving and flights.served(flight):
             model.amounts.measure_earmarks(app, ask.ask.spec.key)
+        # Only what is in flight ends here: the limit counts the rest from the fact.
         for limit in flight.limits:
             limit.resolve(app, flight.resource)
             model.participants.wake(limit)
@@ -336,6 +360,7 @@ def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -
     The limits of its user come first: where they refuse it, nothing is preempted for it. Without
     what was promised to it that is what refuses the others of its lane.
     """
+    # The limits first: where they refuse it no preemption may help.
     wanted, leaf, limits = ask.shape.wanted, ask.app.leaf, ask.app.limits
     own = own_earmark(state, ask.ask, "") if has_promised and ask.ask.reserved else None
     if limits and (limit := refusing_limit(limits, wanted)) is not None:
@@ -343,4 +368,5 @@ def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -
     # Its queues count the room promised to it as used already, so it must not count twice.
     if own is not None:
         return leaf.refusing_earmarked(wanted, own)
+    # A required node asks no free size: only the quotas can refuse it.
     return (leaf.refusing_quota if ask.shape.required_node else leaf.refusing)(wanted)

@@ -1,7 +1,7 @@
-"""Applications that rest, because too many of their asks found no node.
+"""The back-off: applications that rest, because too many of their asks found no node.
 
 A pass over an application's asks counts those that no node holds; an ask that waits for a node
-counts as if it had been tried. Where the count has reached the threshold of the leaf and the pass
+counts as if it had been tried. When the count has reached the threshold of the leaf and the pass
 goes on to another ask, of whatever kind, the application rests for a while: nothing of it is tried,
 not even a new ask with a higher priority, and other applications go first. An ask counts as without
 a node only after the search for its victims, so no application rests before that.
@@ -51,6 +51,7 @@ class Backoff:
         # included.
         if app not in self.resting:
             before = sum(1 for order in self._misses(app) if order < ask.order)
+            # Fewer misses in front of it: the pass has not come to its end.
             if before < app.leaf.queue.properties.backoff_count:
                 return False
         self._requeue.pass_changed(app)
@@ -60,6 +61,7 @@ class Backoff:
     def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
         for app in self._requeue.passes if room > 0 else ():
+            # In rest already, or blocked by something else: neither was held for this plan alone.
             if app.blocked_by is self and app not in self.resting:
                 self._participants.come_back(app)
                 self._file(app)
@@ -70,6 +72,7 @@ class Backoff:
         for shape in app.piles:
             lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
             if gate is not None and lane.is_open and not shape.required_node:
+                # Only where the free size refuses it: a lane that waits for a node is filed there.
                 self._tree.refuse(lane, gate)
 
     def begin_rests(self, now_ns: int, room: int) -> list[Proposal]:
@@ -83,6 +86,7 @@ class Backoff:
         for app in apps:
             threshold = app.leaf.queue.properties.backoff_count
             misses = self._misses(app) if threshold and app not in self.resting else []
+            # Without a place in its leaf, or without asks, there is nothing that could rest.
             if len(misses) < threshold or not misses or not app.is_schedulable:
                 continue
             # The pass went on only if there is an ask behind the miss that reached the threshold.
@@ -96,6 +100,7 @@ class Backoff:
         return [
             ask.order
             for ask in app.asks.values()
+            # What its own quota refuses is not a matter of nodes: it does not count as a miss.
             if ask.open
             and not ask.shape.required_node
             and (ask.shape.waits_for_node or app.leaf.refusing(ask.shape.wanted) is not None)
@@ -105,6 +110,7 @@ class Backoff:
 
     def _rest(self, app: AppView, now_ns: int) -> None:
         until_ns = now_ns + app.leaf.queue.properties.backoff_delay_ns
+        # A rest that has begun keeps its time: new misses do not draw it out.
         self.due_ns = min(self.due_ns, self.resting.setdefault(app, until_ns))
         self._hold(app)
 

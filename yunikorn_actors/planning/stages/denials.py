@@ -1,4 +1,4 @@
-"""Nodes that a resource manager has refused to certain asks.
+"""Denials: nodes that a resource manager has refused to certain asks.
 
 An ask with a denial is a shape of its own, because asks of the same size may still use the node.
 Denials last until the resource manager makes its next request. Without one they are lifted after a
@@ -61,6 +61,7 @@ class Denials:
         if not elsewhere:
             denial.elsewhere.discard(place)
         elif denied.node_id not in denial.refused[denied.use]:
+            # Known here already: the other planner has only learned it later.
             denial.elsewhere.add(place)
         denial.refused[denied.use][denied.node_id] = denied.reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
@@ -69,6 +70,7 @@ class Denials:
 
     def lift_all(self) -> None:
         """The resource manager has spoken: everything may be asked again, and counts anew."""
+        # Only what this planner was refused itself goes to the others; they learn the rest alike.
         if self._is_shared:
             for ask in self.by_ask:
                 key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
@@ -89,8 +91,11 @@ class Denials:
         asks: list[AskView] = []
         for ref in refs:
             ask = self._model.ask_of(ref.application_id, ref.key)
+            # The very ask: one of the same key may have come since.
             if ask is not None and ask in self.by_ask and ask.ask.sequence == ref.sequence:
                 denial = self.by_ask[ask]
+                # Nothing that this planner was refused itself is left in it: it is lifted as a
+                # whole.
                 if not denial.allow_elsewhere():
                     asks.append(ask)
                 elif ask.shape.denial is denial and ask.open:
@@ -117,6 +122,7 @@ class Denials:
         self.due_ns = NEVER_NS
         self._model.requeue.nodes_allowed()
         for ask, denial in self.by_ask.items():
+            # Not forgotten, only lifted: the next refusal doubles the distance.
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS
                 self._lift(ask)
@@ -125,6 +131,7 @@ class Denials:
     def _lift(self, ask: AskView) -> None:
         """An ask with all repeats in flight keeps its own shape: it will hardly come back."""
         ask.shape.denial = None
+        # The node is open again, so the search for it is not hopeless any more.
         ask.shape.hopeless_at = NEVER
         if ask.open:
             self._model.reshape(ask, self._model.shapes.of(ask.ask.spec))

@@ -1,14 +1,14 @@
-"""Gangs: which is admitted, and which member takes which placeholder.
+"""Gangs in a plan: which gang is admitted, and which member takes which placeholder.
 
-A gang is admitted at its turn in the order of its queue, when the quotas on its path and the
-limits of its user and group have room for all of it, beside what is to come of the admitted ones.
-Until then one entry stands for all of its placeholders, in whatever lane they are; so a gang is
-admitted also where nothing has room for a placeholder of that size.
+A gang is admitted at its turn in the order of its queue, when the quotas on its path and the limits
+of its user and group have room for all of it, beside what is to come of the admitted ones. Until
+then one entry stands for all of its placeholders, in whatever lane they are; so a gang is admitted
+also where nothing has room for a placeholder of that size.
 
-A member finds a placeholder of its task group. If it may run on that node, the swap stays there
-and needs no room; else the first placeholder is swapped for room on another node. If no placeholder
-of the group is large enough, they are given up. A member that finds nothing is looked at again when
-a node has changed; its placeholder stays.
+A member finds a placeholder of its task group. If it may run on that node, the swap stays there and
+needs no room; else the first placeholder is swapped for room on another node. If no placeholder of
+the group is large enough, they are given up. A member that finds nothing is looked at again when a
+node has changed; its placeholder stays.
 """
 
 from collections.abc import Callable
@@ -60,6 +60,7 @@ class Admitter:
         """
         # Facts have come since the last plan, so commitments are added up anew.
         self.commitments = None
+        # Taken away before it is acted on: what comes meanwhile marks it again.
         if self._marks.room_has_changed:
             self._marks.room_has_changed = False
             if self._model.gangs.awaiting:
@@ -93,6 +94,7 @@ class Admitter:
                     starting[app.leaf] = None
         # One of them may have a place to start only since the last plan.
         model.participants.top_up()
+        # A lapsed gang is offered only where no other one fits.
         if not offered:
             self.offer_lapsed()
 
@@ -103,9 +105,11 @@ class Admitter:
         other.
         """
         while self.lapsed:
+            # Taken off in any case: one that does not fit now is offered again by the next change.
             app = self.lapsed.pop(0)
             if app.awaiting_gang is not None and self._fits(app):
                 self._model.gangs.give_turn(app)
+                # Without an entry its application may not start: the next one is offered.
                 if app.entry is not None:
                     return True
         return False
@@ -117,6 +121,7 @@ class Admitter:
             return None
         if app in self._model.set_aside:
             return None
+        # Counted at once, so that the next gang of this plan finds less room.
         self._room().commit(app, unplaced(app.app))
         proposal_id = self._open_proposals.next_id(self)
         self._in_flight[proposal_id] = app
@@ -135,6 +140,7 @@ class Admitter:
         return place is None
 
     def _room(self) -> "Commitments":
+        # Made once and kept for this plan; `_catch_up` brings it up to date.
         if self.commitments is None:
             self.commitments = Commitments(self._model)
         return self.commitments
@@ -160,6 +166,7 @@ class Admitter:
     def reject(self, proposal_id: int) -> None:
         app = self._in_flight.pop(proposal_id)
         app.is_admitting = False
+        # A gang that is not admitted leaves its room to another one.
         self._model.requeue.gang_may_fit()
         self._model.gangs.follow(app)
 
@@ -176,6 +183,7 @@ class Swapper:
         """Find placeholders for the members that wait for one."""
         looking = self._marks.looking
         proposals: list[Proposal] = []
+        # A copy: finding a placeholder may take a gang out of the list.
         for serial, app in tuple(looking.items()):
             if len(proposals) >= room:
                 break
@@ -187,6 +195,7 @@ class Swapper:
             proposals.extend(found)
             # Less waits in its queue now. No member looks at the order, so once is enough.
             rekey(app.leaf)
+            # Cut short by the number of decisions: it stays, and is looked at in the next plan.
             if len(proposals) < room:
                 del looking[serial]
         return proposals
@@ -197,6 +206,7 @@ class Swapper:
         waiting = [ask for ask in app.asks.values() if _is_member(ask) and ask not in aside]
         hopeless: dict[tuple[Shape, str], None] = {}
         """No other node has room for these: their equals need not look."""
+        # In the order in which they would be placed, so that a member is not overtaken.
         for ask in sorted(waiting, key=lambda ask: ask.order):
             for _ in range(ask.ask.remaining - ask.inflight):
                 if len(proposals) >= limit:
@@ -211,6 +221,7 @@ class Swapper:
                 proposals.extend(found)
                 if not found:
                     hopeless[kind] = None
+                    # Only a change of a node helps it: until then it is looked at no more.
                     self._marks.stuck[app.app.serial] = app
                     self._findings.note_stuck(ask)
                     break
@@ -219,6 +230,7 @@ class Swapper:
     def _swap_one(self, ask: AskView, group: dict[str, Allocation], limit: int) -> list[Proposal]:
         large_enough = False
         for placeholder in group.values():
+            # Its own node first: such a swap needs no room anywhere.
             if fits_in(ask.resource, placeholder.resource):
                 large_enough = True
                 if self._may_stay(ask, placeholder.node_id):
@@ -233,6 +245,7 @@ class Swapper:
         spec = ask.ask.spec
         if not spec.may_run_on(node_id) or ask.shape.is_refused(node_id, Use.KEEPING):
             return False
+        # A swap on its own node keeps the devices of the placeholder, which must do.
         if not ask.shape.devices:
             return True
         return has_devices(self._model.state.nodes[node_id], spec)
@@ -248,6 +261,7 @@ class Swapper:
         for placeholder in suited:
             if placeholder.node_id != node.id:
                 return [self._replace(ask, placeholder, node)]
+        # The only placeholder large enough stands on that node: another node is asked for.
         second = self._model.nodes.first_other(ask.shape, node.id, order)
         return [] if second is None else [self._replace(ask, suited[0], second)]
 
@@ -297,6 +311,7 @@ class Swapper:
             ask.inflight += 1
             self._model.asks.wait(ask, -1)
         if node is not None:
+            # Room on another node is taken now; the placeholder keeps its own until it is gone.
             self._model.nodes.take(node, ask.resource)
         return proposal_id
 
@@ -344,10 +359,12 @@ class Commitments:
         self._admitted: list[AppView] = []
         self._placing: dict[AppView, Resource] = {}
         """Placeholders on their way that are not taken off yet: a gang has many at a time."""
+        # Facts came: admitted gangs, and what of them is still to come.
         for id_ in model.state.admitted.values():
             self.commit(model.app_of(id_), commitment_of(model.state.applications[id_]))
         for app in model.flights.admissions.values():
             self.commit(app, unplaced(app.app))
+        # What is placed now is no longer to come, or the gang would be counted twice.
         for flight in model.flights.placements.values():
             if flight.ask.is_placeholder:
                 self.place(flight.ask.app, flight.resource)
@@ -359,12 +376,14 @@ class Commitments:
         commit_room(self._committed, app.app, amount)
 
     def place(self, app: AppView, amount: Resource) -> None:
+        # One whose commitment lapsed has none, so there is nothing to take off.
         if app.app.serial in self._rest:
             charge(self._placing.setdefault(app, {}), amount)
 
     def _catch_up(self) -> None:
         for app, amount in self._placing.items():
             rest = self._rest[app.app.serial]
+            # No more than is left: a placeholder may be larger than what was promised for it.
             less = {kind: -min(rest.get(kind, 0), quantity) for kind, quantity in amount.items()}
             charge(rest, less)
             commit_room(self._committed, app.app, less)
@@ -395,11 +414,13 @@ class Commitments:
 
     def may_start(self, app: AppView) -> bool:
         """Whether the application may run beside the admitted gangs that are to run."""
+        # It counts already, so it takes no further place.
         if _has_its_place(app) or not app.gates():
             return True
         before = [it for it in self._admitted if not _has_its_place(it)]
         return all(
             gate.counts(app)
+            # Gates that count it let it in; of the others the admitted gangs come first.
             or sum(gate in it.gates() and not gate.counts(it) for it in before) < gate.places()
             for gate in app.gates()
         )

@@ -1,10 +1,10 @@
-"""Gates: leaves whose policy says who may start.
+"""Gates: leaves whose policy decides who may start.
 
-Such a leaf has one candidate at a time: of all that waits in it nothing takes part but that. In a
-pass the jobs of the leaf come up in their order. One that has no room is held; of one that has, the
-gate is asked. An ask that it lets in becomes the candidate, and is placed or refused as any other
-ask, at the turn of its queue; then the next comes up. Where another leaf has taken room before that
-turn, the gate is asked again. Whatever happens makes all passes begin anew.
+Such a leaf has one candidate at a time: of all that waits in it nothing else takes part. In a pass
+the jobs of the leaf come up in their order. One that has no room is held; for one that has room,
+the gate is asked. An ask that it lets in becomes the candidate, and is placed or refused as any
+other ask, at the turn of its queue; then the next comes up. Where another leaf has taken room
+before that turn, the gate is asked again. Whatever happens makes all passes begin anew.
 """
 
 from collections import Counter
@@ -55,6 +55,7 @@ class Gatekeeper:
     def has_work(self) -> bool:
         gated = self._model.deciders.gated
         if not gated:
+            # The last gated leaf may have gone: its pass has still to be ended.
             return bool(self.passes)
         return self.is_stale and any(leaf.members for leaf in gated)
 
@@ -63,11 +64,13 @@ class Gatekeeper:
 
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         """Let the first of each gated leaf come up, unless the passes of the last plan hold on."""
+        # Without gated leaves the passes of a former policy end here.
         gated = self._model.deciders.gated
         is_due = self.is_stale or self.due_ns <= now_ns or not gated
         if not (gated or self.passes) or room <= 0 or not is_due:
             return []
         self.is_stale, self.due_ns = False, NEVER_NS
+        # Nothing that an old pass let in takes part in the new one.
         for old in self.passes.values():
             self._shut(old)
         if self._model.requeue.places:
@@ -92,6 +95,7 @@ class Gatekeeper:
 
     def confirms(self, leaf: QueueView) -> bool:
         """Ask the gate again if others have taken room since; False if the candidate is held."""
+        # No pass, no candidate, or nothing taken since: the answer of the gate still holds.
         of_leaf = self.passes.get(leaf)
         if of_leaf is None or of_leaf.candidate is None or not of_leaf.is_outdated:
             return True
@@ -100,6 +104,7 @@ class Gatekeeper:
         hold = of_leaf.ask_gate(candidate.job)
         if hold is None:
             return True
+        # Shut before the next comes up: a leaf has one candidate at a time.
         self._shut(of_leaf)
         self._hold(of_leaf, candidate, hold)
         self._next(of_leaf)
@@ -107,8 +112,10 @@ class Gatekeeper:
 
     def went(self, leaf: QueueView, ask: AskView, *, is_placed: bool) -> None:
         """An ask was tried: if it was the candidate, the next comes up."""
+        # What runs on a node that takes no other work is not room for anybody else.
         if is_placed and not self._is_beside_the_rest(ask):
             self._charge_others(leaf, ask)
+        # Before the others are looked at: this leaf may have a new candidate by then.
         self._end_turn_of(leaf, ask, is_placed=is_placed)
         if not is_placed:
             self._end_refused()
@@ -136,6 +143,7 @@ class Gatekeeper:
         if is_placed:
             if not self._is_beside_the_rest(subject):
                 of_leaf.start(candidate)
+            # Several repeats: it comes up again at its place, before those behind it.
             if isinstance(subject, AskView) and subject.waiting:
                 of_leaf.come_up_again(candidate)
             else:
@@ -144,6 +152,7 @@ class Gatekeeper:
 
     def _charge_others(self, leaf: QueueView, ask: AskView) -> None:
         """What one leaf takes is not there for the gates of the others."""
+        # Hardly ever is more than one leaf gated, and then nothing has to be charged.
         others = [each for each in self.passes.values() if each.leaf is not leaf]
         if not others:
             return
@@ -151,17 +160,20 @@ class Gatekeeper:
         job = job_of_gang(app) if is_turn else job_of_ask(app, ask.ask)
         for each in others:
             each.take(leaf, job.total if is_turn else ask.resource, each.end_of(job))
+            # Its candidate is asked about again when its turn comes, not now.
             each.is_outdated = True
 
     def _next(self, of_leaf: "Pass") -> None:
         """Let jobs come up until one is let in."""
         while (job := of_leaf.come_up(self._may_fit)) is not None:
+            # One without room is held without asking: the gate decides only among those that fit.
             if not self._has_room(of_leaf, job.subject):
                 continue
             hold = of_leaf.ask_gate(job.job)
             if hold is not None:
                 self._hold(of_leaf, job, hold)
             elif self._let_in(job.subject):
+                # Let in and still not tried (its lane may be closed): the next one comes up.
                 of_leaf.candidate, of_leaf.is_outdated = job, False
                 return
 
@@ -171,6 +183,8 @@ class Gatekeeper:
 
     def _has_room(self, of_leaf: "Pass", subject: Subject) -> bool:
         app = subject.app if isinstance(subject, AskView) else subject
+        # The same proposal would be refused again, or its application may not start: it is passed
+        # over.
         if subject in self._model.set_aside or self.placing.is_blocked(app):
             return False
         if isinstance(subject, AskView):
@@ -186,6 +200,7 @@ class Gatekeeper:
 
     def _holds_gang(self, of_leaf: "Pass", app: AppView) -> bool:
         """Whether the nodes have room for all placeholders now, those of one size after another."""
+        # By shape: those that are alike are counted together.
         left = Counter[Shape]()
         for ask in app.asks.values():
             if ask.is_placeholder:
@@ -200,6 +215,8 @@ class Gatekeeper:
                 if left[shape] <= 0:
                     break
                 if not node.serves(shape):
+                    # A packing that need not be the best: some gang may be held although it would
+                    # fit.
                     continue
                 room = {k: n - taken.get(node.id, {}).get(k, 0) for k, n in node.free.items()}
                 here = min([left[shape], *(room.get(k, 0) // n for k, n in shape.wanted)])
@@ -218,18 +235,21 @@ class Gatekeeper:
         self._take_part(subject, is_let_in=True)
         if _is_tried(subject):
             return True
+        # It was not tried after all: it must not stay open for others to find.
         self._take_part(subject, is_let_in=False)
         return False
 
     def _take_part(self, ask: AskView, *, is_let_in: bool) -> None:
         """Whether it does changes what its queue shows, in the middle of a plan."""
         ask.is_let_in = is_let_in
+        # A view that is gone has no lane to come back to.
         if not ask.gone:
             self._model.asks.resync(ask)
             rekey(ask.app.leaf)
 
     def _shut(self, of_leaf: "Pass") -> None:
         """What was let in takes part no more, placed or not."""
+        # Taken away first: ending the turn must not find it as a candidate again.
         candidate, of_leaf.candidate = of_leaf.candidate, None
         if candidate is None:
             return
@@ -241,9 +261,11 @@ class Gatekeeper:
 
     def _hold(self, of_leaf: "Pass", job: WaitingJob, hold: Hold) -> None:
         of_leaf.leaf.holds.add(job.subject, hold)
+        # A policy that holds for ever names no time, and then only a change helps.
         if hold.until_ns > of_leaf.now_ns:
             self.due_ns = min(self.due_ns, hold.until_ns)
         self._findings.note_held(job.subject, hold.reason)
+        # Nobody behind it comes up in this pass: backfilling is over.
         if hold.ends_pass:
             of_leaf.end()
             of_leaf.leaf.holds.add_behind(hold, of_leaf.behind(job))
@@ -270,6 +292,7 @@ class Pass:
         """Places of those that wait no more."""
         leaf.holds.clear()
         self._jobs = [*jobs.in_order]
+        # The place in the order, kept with the job: a heap of sizes compares it.
         for place, job in enumerate(self._jobs):
             job.place = place
         self._rest: list[tuple[int, WaitingJob, Iterator[WaitingJob]]] = []
@@ -292,6 +315,7 @@ class Pass:
         """Return the next job that may fit, in their order."""
         while self._rest:
             _, job, behind = self._rest[0]
+            # None of this size fits, as room only shrinks in a pass: the whole size is passed over.
             if not may_fit(self, job):
                 heappop(self._rest)
                 continue
@@ -307,6 +331,7 @@ class Pass:
 
     def come_up_again(self, job: WaitingJob) -> None:
         """A repeat of it has started, and others wait."""
+        # At its own place, and without those behind it: they have an entry already.
         heappush(self._rest, (job.place, job, iter(())))
 
     def end(self) -> None:
@@ -328,6 +353,7 @@ class Pass:
 
     @property
     def held(self) -> list[Job]:
+        # Only what came up since the last question: a pass may ask about each of its jobs.
         for place in range(self._held_to, self._at):
             if place not in self.started:
                 self._held.append(self._jobs[place].job)
@@ -360,9 +386,11 @@ class Pass:
 
     def take(self, leaf: QueueView, size: Resource, end_ns: int) -> None:
         """Something starts now, in this leaf or in another one."""
+        # Room for shapes was counted before this: it is counted anew when it is asked for.
         self._room.clear()
         need = self._need(leaf, size)
         charge(self._free, {kind: -quantity for kind, quantity in need.items()})
+        # Only if it was worked out: else it is made with this one included.
         if self._running is not None:
             self._running.append(Running(size, end_ns))
         if self._profile is not None:
@@ -374,6 +402,7 @@ class Pass:
         if room is None:
             nodes = (it.free for it in self._model.nodes.views.values() if it.serves(shape))
             room = self._room[shape] = sum(
+                # The least of all types; a shape that wants nothing fits without end.
                 min((free.get(kind, 0) // n for kind, n in shape.wanted), default=INT64_MAX)
                 for free in nodes
             )
@@ -387,6 +416,7 @@ class Pass:
 
     def _need(self, leaf: QueueView, size: Resource) -> Resource:
         need = dict(size)
+        # The root's limit is the size of the cluster, which the nodes have already.
         for level in self.leaf.lineage[:-1]:
             if level.limit is not None and level in leaf.lineage:
                 here = [kind for kind in level.limit if kind in size]
@@ -416,6 +446,7 @@ class Pass:
             yield app.leaf, flight.resource, min(NEVER_NS, self.now_ns + runtime_ns)
 
 
+# A view without an entry, or in a closed lane, would be a candidate that never comes up.
 def _is_tried(subject: Subject) -> bool:
     """Whether one that takes part comes to its turn."""
     if not isinstance(subject, AskView):

@@ -2,8 +2,8 @@
 
 An ask may preempt when it has waited for the delay of its leaf. If nothing was found, it is tried
 again after a change, but not before a pause is over. The number of attempts in one plan is bounded,
-and only real attempts count (R-081). What goes for a gang is found by
-`planning/preemption/gang_claims.py`.
+and only real attempts count (R-081). `planning/preemption/gang_claims.py` finds what goes for a
+gang.
 """
 
 from collections.abc import Iterator
@@ -78,6 +78,7 @@ class Guarantees:
         config = self._model.state.config
         root = self._model.tree.root
         if config is None or not config.preemption_enabled or root is None:
+            # Switched off: what was due would be looked at for ever.
             self._agenda.clear()
             return
         searches = Searches(scene)
@@ -87,8 +88,10 @@ class Guarantees:
 
     def _for_leaf(self, leaf: QueueView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         agenda, next_ns = self._agenda, NEVER_NS
+        # Kept for one leaf: what is refused here says nothing about the next one.
         self._again_ns, self._ends_leaf = NEVER_NS, False
         self._awaits_answer = self._decisions.awaits_answer_in(leaf)
+        # By gang: the newest of its placeholders decides for all of them.
         newest: dict[int, int] = {}
         for ask in chain(self._tried_in(leaf, now_ns), self._held_in(leaf)):
             due_ns = self._claims.newest_ns(ask, newest) + agenda.delay_of(leaf)
@@ -96,6 +99,7 @@ class Guarantees:
                 due_ns = max(due_ns, ask.tried.at_ns + PAUSE_NS)
                 # Nothing has changed since: the same search would use up an attempt (R-081).
                 if due_ns > now_ns and ask.tried.changes == agenda.changes:
+                    # Due again after the pause, unless something changes before that.
                     agenda.rest(leaf, due_ns)
                     next_ns = min(next_ns, _again_ns(ask, now_ns))
                     continue
@@ -110,7 +114,9 @@ class Guarantees:
                 yield from self._try_placeholder(ask, searches, now_ns)
             else:
                 yield from self._try(ask, searches, now_ns)
+            # Also when something was found: repeats of the ask may wait on.
             next_ns = min(next_ns, _again_ns(ask, now_ns))
+            # The leaf is not at its end, but the answer decides about those behind.
             if self._ends_leaf:
                 break
             if self._allowance.attempts >= ATTEMPTS_MAX:
@@ -122,6 +128,7 @@ class Guarantees:
     # -- asks
 
     def _tried_in(self, leaf: QueueView, now_ns: int) -> Iterator[AskView]:
+        # In the order in which they would be placed, so that an older ask finds its victims first.
         for lane, ask in waiting_in(leaf, may_preempt):
             if self._may_try(ask, lane, now_ns):
                 yield ask
@@ -143,9 +150,11 @@ class Guarantees:
                 yield asks[0]
 
     def _may_try(self, ask: AskView, lane: Lane, now_ns: int) -> bool:
+        # Barred by its own setting, or by something that no victim helps.
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
             return False
         if repeats_left(self._model.state, ask) > 0:
+            # One that only waits for its node keeps it in any case, so nothing has to be found.
             return True
         if self._decisions.is_about_to_wait(ask):
             # If the node that it is to have kept is not kept for it in the end, nothing else may
@@ -173,7 +182,9 @@ class Guarantees:
         model = self._model
         leaf, search = ask.app.leaf, searches.of(ask.shape, ask)
         while repeats_left(self._model.state, ask):
+            # A search that has ended costs nothing, so it is no attempt (R-081).
             self._allowance.attempts += not search.is_over
+            # While an answer is awaited no whole application is chosen: it might not be needed.
             search.spares_whole = self._awaits_answer
             found = (
                 None
@@ -188,6 +199,8 @@ class Guarantees:
                 if found is not None or search.is_blocked:
                     self._agenda.block(leaf, now_ns)
                 else:
+                    # With the time of the search: the pause and the changes since are measured from
+                    # it.
                     ask.tried = Tried(now_ns, self._agenda.changes, search.again_ns)
                     self._agenda.rest(leaf, now_ns + PAUSE_NS)
                 return
@@ -210,6 +223,7 @@ class Guarantees:
 
     def _served_with(self, ask: AskView, now_ns: int) -> int:
         """Say for how many asks victims are chosen together, this one included."""
+        # Never more than what may still be tried in this plan.
         waiting = self.waiting_like(ask, now_ns)
         return max(1, min(waiting, ATTEMPTS_MAX - self._allowance.attempts))
 
@@ -218,6 +232,7 @@ class Guarantees:
         leaf, priority = ask.app.leaf, ask.ask.spec.priority
         delay_ns = self._agenda.delay_of(leaf)
         count = 0
+        # Only those of the same priority are served alike: the victims of others are others.
         for lane, other in waiting_in(leaf, may_preempt):
             spec = other.ask.spec
             alike = lane.shape is ask.shape and spec.priority == priority
@@ -230,6 +245,7 @@ class Guarantees:
     def _try_placeholder(self, ask: AskView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
         """All placeholders of a gang have room, or none has victims."""
         app = ask.app
+        # Once for a gang in a plan: the first of its placeholders stands for all.
         if app.app.serial in searches.gangs:
             return
         if self._decisions.is_gang_asked_about(app) and self._claims.has_claim(app, searches.scene):
@@ -242,6 +258,7 @@ class Guarantees:
             self._agenda.block(app.leaf, now_ns)
             return
         if len(searches.gangs) >= GANGS_MAX:
+            # As if all attempts were used: the leaf stays due, and the next plan begins with it.
             self._allowance.attempts = ATTEMPTS_MAX
             return
         searches.gangs[app.app.serial] = None
@@ -255,6 +272,7 @@ class Guarantees:
 
         So they are decided one by one, but only while all that wait would find room.
         """
+        # All of them have to find room, although only one is decided now.
         claim = self._find_claim(ask.app, self._claims.find_bound(ask.app), now_ns)
         if claim.found is None:
             asks = self._claims.placeholders_of(ask.app)
@@ -285,10 +303,12 @@ class Guarantees:
         # A gang that is larger than the bound is handed out by itself, beyond it.
         self._allowance.left = max(self._allowance.left, count)
         if len(to_claim) < len(found):
+            # Some only wait for room that comes free: the leaf looks again when it does.
             self._agenda.block(app.leaf, now_ns)
         gang: int | None = None
         for proposal in self._decisions.propose_for_bound(app, bound):
             gang = proposal.gang
+            # With the number of the first: Context commits all of them or none (G31).
             yield proposal
         for ask, solution in to_claim:
             proposal = self._decisions.propose(
@@ -309,6 +329,7 @@ class Guarantees:
             return Claim(None, NEVER_NS, 0)
         claim = self._claims.find(app, now_ns, bound)
         self._allowance.attempts += claim.attempts
+        # Found, and still refused: the quotas have no room for a gang of that size.
         if claim.found is not None and self.is_refused_admission(app, claim.found, now_ns):
             return claim._replace(found=None)
         return claim
@@ -316,6 +337,7 @@ class Guarantees:
     def is_refused_admission(self, app: AppView, found: Found, now_ns: int) -> bool:
         """Whether queues and limits have no room for all of it when its victims are gone."""
         if app.awaiting_gang is None:
+            # Of what goes for it, in the same scene in which the quotas are asked.
             return False
         scene, state = self._decisions.scene(now_ns, is_trial=True), self._model.state
         for _, solution in found:
@@ -334,6 +356,7 @@ class Guarantees:
 def _again_ns(ask: AskView, now_ns: int) -> int:
     """Return when to look again without any change, because a budget or a cooldown ends."""
     tried = ask.tried
+    # Older than the pause: nothing that was known then holds any more.
     if tried is None or tried.at_ns + PAUSE_NS <= now_ns:
         return NEVER_NS
     return max(tried.at_ns + PAUSE_NS, tried.again_ns)
@@ -342,6 +365,7 @@ def _again_ns(ask: AskView, now_ns: int) -> int:
 def _leaves(queue: QueueView) -> Iterator[QueueView]:
     """Yield the leaves in the order in which they are served."""
     if not queue.below:
+        # From the root down in the order of service, so that the first leaf has its victims first.
         yield queue
     for child in sorted(queue.below, key=QueueView.key):
         yield from _leaves(child)

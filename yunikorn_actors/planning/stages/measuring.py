@@ -30,8 +30,10 @@ class Measurer:
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
         marks = self._marks
+        # A plan that measures decides nothing: an order that is half done misleads.
         if marks.is_stale and not self._is_measured():
             return []
+        # Marked by everything that changes a leaf: one walk puts all of them right.
         for leaf in marks.leaves:
             rekey(leaf)
         marks.leaves.clear()
@@ -42,18 +44,23 @@ class Measurer:
         model, marks = self._model, self._marks
         queues = model.tree.queues.values()
         newest = next(reversed(queues), None)
+        # The rest of the last round, unless something has changed since.
         steps: int | None = STEPS_IN_ONE
         if self._left is None or not marks.is_under_way or newest is not self._newest:
+            # Interrupted by a change: all at once, or a busy cluster would never be measured to its
+            # end.
             steps = STEPS_IN_ONE if self._left is None else None
             self._left = model.tree.measure(model.state.capacity)
             self._newest, marks.is_under_way = newest, True
         done = sum(1 for _ in islice(self._left, steps))
+        # The bound was reached, so more is left: the next plan goes on here.
         if done == steps:
             return False
         self._left = None
         # Sizes before places: a gate that allows more now wakes what it blocked.
         for queue in queues:
             model.participants.wake_blocked(queue)
+        # Only these can be due to preempt: nothing else has a guarantee and something waiting.
         model.requeue.measured(
             leaf for leaf in queues if leaf.is_entitled and (leaf.lanes or leaf.held)
         )

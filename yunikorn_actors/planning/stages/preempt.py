@@ -1,4 +1,4 @@
-"""When to look for victims, and for whom.
+"""The preemptor: when to look for victims, and for whom.
 
 An ask of a queue with a guarantee may preempt when it has waited for the delay of its leaf
 (`guarantees`). An ask that can run on one node alone is looked at whenever that node changes, and a
@@ -58,6 +58,7 @@ class Preemptor:
 
     @property
     def due_ns(self) -> int:
+        # Shares changed: which leaves are due is found out at once, without waiting for a time.
         return 0 if self._marks.was_measured else self._due_ns
 
     @property
@@ -66,6 +67,7 @@ class Preemptor:
         marks, agenda = self._marks, self.agenda
         if self._allowance.is_cut_short or marks.lanes or (marks.was_freed and agenda.blocked):
             return True
+        # Kept back until something has changed: without a change the same would come out.
         if agenda.kept_back and self._model.state.revision != agenda.kept_back_at:
             return True
         return marks.is_stale and bool(
@@ -76,6 +78,8 @@ class Preemptor:
 
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         if room <= 0:
+            # Without room for a decision nothing is searched: what is found could not be handed
+            # out.
             return []
         self.agenda.take_marks(self._model.state.revision)
         allowance = self._allowance
@@ -87,12 +91,14 @@ class Preemptor:
             proposals.append(proposal)
             allowance.left -= 1
             if not allowance.left:
+                # More may be found: the next plan comes at once.
                 allowance.is_cut_short = True
                 break
         self._measure()
         return proposals
 
     def _decide(self, now_ns: int) -> Iterator[Preempt]:
+        # First: it needs no scene, and what it decides is seen by the others.
         yield from self._for_required_nodes(now_ns)
         quotas = self._model.state.quotas.values()
         if not self.agenda.is_any_due(now_ns) and all(due_ns > now_ns for due_ns in quotas):
@@ -106,6 +112,7 @@ class Preemptor:
     def _measure(self) -> None:
         """Find out when to come back."""
         config = self._model.state.config
+        # Switched off: no quota names a time to come back.
         quotas = config is not None and config.quota_preemption_enabled
         quotas_ns = min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS
         self._due_ns = min(self.agenda.next_ns(), quotas_ns)
@@ -113,6 +120,7 @@ class Preemptor:
     def _open_quotas(self) -> Iterator[int]:
         """Yield when they are due; what is being enforced is looked at when that is resolved."""
         for path, due_ns in self._model.state.quotas.items():
+            # What is in flight for this path must not be enforced twice (R-082).
             if not self.decisions.is_enforced(path) and path not in self._model.set_aside:
                 yield due_ns
 
@@ -136,6 +144,7 @@ class Preemptor:
     def would_go(self, ask: AskView, now_ns: int) -> tuple[Allocation, ...]:
         """Return who would go for an ask if its time had come; nothing is put in flight."""
         scene = self.decisions.scene(now_ns, is_trial=True)
+        # A search of its own: trying must not change what the planner has found.
         spec, searches = ask.ask.spec, Searches(scene)
         of_gang = ask.is_placeholder and ask.app.app.spec.is_gang
         if of_gang and not (spec.required_node and self._claims.only_bound_wait(ask.app)):
@@ -143,6 +152,7 @@ class Preemptor:
         if spec.required_node:
             return self._would_go_on(ask, spec.required_node)
         going: list[Allocation] = []
+        # As many as are served together, or too few victims would seem to be needed.
         search, repeats = searches.of(ask.shape, ask), repeats_left(self._model.state, ask)
         # Those that came with it or before it are to be served together with it.
         due_ns = ask.ask.created_ns + self.agenda.delay_of(ask.app.leaf)
@@ -157,6 +167,7 @@ class Preemptor:
     def _would_go_for_all(self, app: AppView, scene: Scene, now_ns: int) -> tuple[Allocation, ...]:
         bound = self._claims.find_bound(app)
         if bound is None or not self._claims.has_claim(app, scene):
+            # A gang goes as a whole, so an answer for one of them says what goes for all.
             return ()
         found = self._claims.find(app, now_ns, bound).found
         if found is None or self._guarantees.is_refused_admission(app, found, now_ns):
@@ -177,9 +188,11 @@ class Preemptor:
     # -- asks that can run on one node alone
 
     def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
+        # Its own node alone: nothing else of the partition matters to it.
         model = self._model
         while self._marks.nodes:
             first = next(iter(self._marks.nodes))
+            # Taken off before it is looked at: a change made by the decision marks it again.
             del self._marks.nodes[first]
             node = model.nodes.views.get(first)
             # An awaited node is looked at again with its report.
@@ -200,6 +213,7 @@ class Preemptor:
             self._marks.full[node.id] = None
             return
         if is_barred(ask.shape, node.id):
+            # Placing there is refused, so nothing is preempted for it either.
             return
         free = free_on(model, node)
         victims = victims_on(model.state, node.node, ask.ask.spec, free)
@@ -211,6 +225,7 @@ class Preemptor:
         elif not victims:
             return
         elif ask.is_placeholder and ask.app.app.spec.is_gang:
+            # Its victims go for all placeholders of the gang, or for none of them.
             yield from self._make_room_for_bound(ask, node)
             return
         rule = PreemptionRule.REQUIRED_NODE
@@ -220,6 +235,7 @@ class Preemptor:
         """All placeholders of the gang have room, or no victim goes for any of them (G31)."""
         bound = self._find_bound_alone(ask.app)
         if bound is None:
+            # Kept back until the node has changed: looking again would find the same.
             self.agenda.kept_back[node.id] = None
             return
         yield from self.decisions.propose_for_bound(ask.app, bound)
@@ -235,9 +251,11 @@ class Preemptor:
         model = self._model
         config = model.state.config
         if config is None or not config.quota_preemption_enabled:
+            # Off or not configured: a queue above its maximum keeps what it has.
             return
         enforcement = Enforcement(model.state, scene.staying, scene.taken)
         for path, due_ns in sorted(model.state.quotas.items()):
+            # In the order of their paths, so that a parent comes before its children.
             if due_ns > now_ns or self.decisions.is_enforced(path) or path in model.set_aside:
                 continue
             queue = model.state.queues[path]

@@ -1,4 +1,4 @@
-"""What the preemptor has decided and Context has not answered: put in flight, and taken out.
+"""Decisions of the preemptor that Context has not answered: put in flight, and taken out.
 
 What is on its way counts for every search as if it had happened, so that no two decisions count on
 the same room or the same victim.
@@ -36,6 +36,7 @@ class Decisions:
     def scene(self, now_ns: int, *, is_trial: bool = False) -> Scene:
         scene = Scene(self._model, self.in_flight.values(), now_ns, self.is_asked_about)
         scene.is_trial = is_trial
+        # A trial is never handed out, so no node has to close behind it.
         return scene
 
     def is_asked_about(self, spec: AskSpec) -> bool:
@@ -60,6 +61,7 @@ class Decisions:
         return ask.keeping > self._claiming.get(ask, 0)
 
     def is_enforced(self, path: str) -> bool:
+        # Also of an ancestor or a descendant: what goes for one changes the other.
         for flight in self.in_flight.values():
             other = flight.beneficiary
             if other.rule is PreemptionRule.QUOTA and _are_on_one_path(path, other.queue):
@@ -89,6 +91,7 @@ class Decisions:
         proposal_id = self._open_proposals.next_id(self)
         resource = {} if ask is None else ask.resource
         place = None if ask is None else self._model.participants.take(ask.app)
+        # What its application would take if it were placed: several decisions may take one place.
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
         if ask is not None:
             ask.keeping += 1
@@ -98,6 +101,7 @@ class Decisions:
                 self._model.flights.admissions[proposal_id] = ask.app
                 ask.app.is_admitting = True
                 self._model.gangs.follow(ask.app)
+        # Closed until the answer: the same room must not be found twice.
         if node is not None:
             # The node looks the same until Context answers: nothing else counts on its room.
             node.keeping += 1
@@ -108,6 +112,7 @@ class Decisions:
             victims=refs,
             sequence=0 if ask is None else ask.ask.sequence,
             node_id="" if node is None else node.id,
+            # The first of a gang has its own id as the number of the gang.
             gang=proposal_id if gang is None else gang,
         )
 
@@ -130,6 +135,7 @@ class Decisions:
     def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
         """Add victims that the resource manager asked for to a proposal that is not sent yet."""
         victims = (*proposal.victims, *further)
+        # From here on every scene counts the further victims, too.
         self.in_flight[proposal.proposal_id].victims = victims
         return replace(proposal, victims=victims)
 
@@ -151,6 +157,7 @@ class Decisions:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         flight = self._take_out(proposal_id)
+        # Its victims were not taken, so what was full may be so no longer.
         self._model.requeue.try_full_again()
         if flight.node is not None and flight.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
             # Another node of its gang may have refused it, and that is the one that changes.
@@ -161,6 +168,7 @@ class Decisions:
 
     def _take_out(self, proposal_id: int) -> Flight:
         flight, model = self.in_flight.pop(proposal_id), self._model
+        # No longer on its way: whether the gang was admitted shows in the replica.
         admitted = model.flights.admissions.pop(proposal_id, None)
         if admitted is not None:
             admitted.is_admitting = False
@@ -172,6 +180,7 @@ class Decisions:
             model.asks.keep_required(flight.ask)
         if flight.place is not None:
             model.participants.resolve(flight.place)
+        # Of a node that has gone nothing is on its way any more.
         if flight.node is not None and model.nodes.knows(flight.node):
             flight.node.keeping -= 1
             model.amounts.refresh_node(flight.node)

@@ -2,11 +2,10 @@
 
 An ask may get a reservation if it has waited for longer than the delay, every quota allows it and
 some node could hold it when empty. It gets the node with the least left over. So few nodes are
-reserved that the cluster cannot freeze. An ask that can run on one node alone reserves it at
-once, beside others of its kind. An ask with a reservation is tried first in every cycle: on its
-node, then on the others if one has gained room. Its application takes a place among the running
-ones. An old reservation is given up if the ask has no headroom, or its application may no longer
-start.
+reserved that the cluster cannot freeze. An ask that can run on one node alone reserves it at once,
+beside others of its kind. An ask with a reservation is tried first in every cycle: on its node,
+then on the others if one has gained room. Its application takes a place among the running ones. An
+old reservation is given up if the ask has no headroom, or its application may no longer start.
 
 The reserver looks again after a change that can matter, and when an ask has waited long enough;
 `due_ns` says when that is.
@@ -63,6 +62,7 @@ class BestNodes:
         # Each changed node is graded at each question. When about as many have changed as it costs
         # to sort all, the list is made anew.
         if shape is not self._shape or len(changed) > 3 * isqrt(len(self._nodes.views)):
+            # Another shape measures nodes by other amounts: the list is of no use to it.
             self._rank_all(shape)
             changed, ranked = self._nodes.changed, self._ranked
         while ranked:
@@ -71,6 +71,7 @@ class BestNodes:
             if is_graded and not shape.is_refused(view.id, Use.KEEPING):
                 break
             ranked.pop()
+        # Graded anew for this question alone: they stand in no order.
         ranks = [rank for view in changed if (rank := _rank(shape, view)) is not None]
         best = min([*ranks, *ranked[-1:]], default=None)
         return None if best is None else best[1][2]
@@ -83,6 +84,7 @@ class BestNodes:
 
 
 def _rank(shape: Shape, view: NodeView) -> Rank | None:
+    # A node out of the order takes no work, and one too small never will.
     wanted = dict(shape.wanted)
     if view.entry is None or shape.is_refused(view.id, Use.KEEPING):
         return None
@@ -112,6 +114,7 @@ class Reserved:
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is reserved for them, if it has room."""
         model, marks = self._model, self._marks
+        # A copy: placing one of them may mark other nodes.
         for node_id in tuple(marks.nodes):
             node = model.nodes.views.get(node_id)
             fitting = [] if node is None else list(self._fitting(node))
@@ -130,6 +133,7 @@ class Reserved:
         for item in node.node.reservations.values():
             ask = self._model.ask_of(item.application_id, item.key)
             if ask is not None and self._model.may_use(ask, node):
+                # Several reservations of one ask serve as many repeats.
                 for _ in range(item.repeats):
                     yield ask, item
 
@@ -142,6 +146,7 @@ class Reserved:
         left = {id_: self._model.flights.serving.get((ask, id_), 0) for id_ in reserved}
         unused: list[str] = []
         for id_ in reserved:
+            # Each decision in flight uses up one of them, here or elsewhere.
             left[id_] -= 1
             if left[id_] < 0:
                 unused.append(id_)
@@ -152,6 +157,7 @@ class Reserved:
         """Return the first ask with a reservation that may find room on another node."""
         asks: dict[QueueView, list[AskView]] = {}
         roused, reserved = self._marks.shapes, self._model.shapes.reserved
+        # A copy: shapes are taken out in the loop.
         for shape in tuple(roused):
             if shape.waits_for_node or shape not in reserved:
                 # It is looked at again when it is roused.
@@ -171,6 +177,7 @@ class Reserved:
         if not ask.open or ask.app.entry is None or lane is None or not self._unused(ask):
             return False
         state = self._model.state
+        # Which of its reservations a placement elsewhere would use up.
         kept = used_up(state, ask.ask, "")
         # A lane that is open is tried in its order anyway; a closed one may be refused for others
         # alone.
@@ -185,6 +192,7 @@ def gate_of_reserved(ask: AskView, item: Reservation) -> Gate | None:
     if (limit := refusing_limit(ask.app.limits, wanted)) is not None:
         return limit
     if item.earmark is not None:
+        # Room that was promised to it counts as its own, so the quota must not count it twice.
         return leaf.refusing_earmarked(wanted, item.earmark)
     return (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
 
@@ -252,9 +260,11 @@ class Reserver:
         proposals: list[Reserve] = []
         if not lanes or model.tree.root is None:
             return proposals
+        # In the order of a placement: the first that waits gets the node.
         for lane, ask in waiting_below(model.tree.root, lanes.__contains__):
             if len(proposals) >= free:
                 return proposals
+            # Asked before, on nodes that have not changed since: the answer would be the same.
             shape = lane.shape
             if shape.hopeless_at == amounts.node_changes or not self._is_of_age(ask, now_ns):
                 continue
@@ -280,6 +290,7 @@ class Reserver:
             if shape.required_node or shape.hopeless_at == self._model.amounts.node_changes:
                 continue
             due_ns = shape.oldest_ns + self._delay_ns
+            # A little later than the delay: at the very moment it is not longer than that.
             if due_ns >= now_ns:
                 self.due_ns = min(self.due_ns, due_ns + 1)
                 continue
@@ -290,6 +301,7 @@ class Reserver:
 
     def _note_ages(self, lanes: dict[Lane, None]) -> None:
         """Everything has been looked at: note how old these shapes really are."""
+        # Once, at the end: the walk is over all applications of the partition.
         ages = {lane.shape: NEVER_NS for lane in lanes}
         for app in self._model.apps.values():
             for shape, pile in app.piles.items():
@@ -301,6 +313,7 @@ class Reserver:
     def _kept(self) -> int:
         model = self._model
         made = kept_count(model.nodes.views[node_id].node for node_id in model.reserved_nodes)
+        # Required nodes are reserved beside others, so they are not bounded.
         coming = sum(1 for it in self.in_flight.values() if not it.ask.shape.required_node)
         return made + coming
 
@@ -316,6 +329,7 @@ class Reserver:
         proposal_id = self._open_proposals.next_id(self)
         self.in_flight[proposal_id] = Keeping(ask, node, model.participants.take(ask.app))
         ask.keeping += 1
+        # The node looks the same until Context answers, so no other decision may count on it.
         node.keeping += 1
         model.amounts.refresh_node(node)
         spec = ask.ask.spec
@@ -336,6 +350,7 @@ class Reserver:
         does not know of it and would refuse, again and again while a question is out.
         """
         model = self._model
+        # Set anew: a plan that finds nothing that waits must not stay in that state.
         self._marks.waits = False
         proposals: list[Unreserve] = []
         for node_id in model.reserved_nodes:
@@ -347,8 +362,10 @@ class Reserver:
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
                 elif check_use(model.state, ask.app.app, ask.ask, item) is None:
+                    # Only what is in flight refuses it: that is resolved first.
                     self._marks.waits = True
                 elif not ask.keeping and ask not in model.set_aside:
+                    # What Context refused on these facts is not proposed again.
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
 

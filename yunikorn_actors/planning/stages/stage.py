@@ -1,4 +1,4 @@
-"""What the parts of the planner have in common."""
+"""The stage: what the parts of the planner have in common, and who owns each proposal."""
 
 from typing import Protocol
 
@@ -42,6 +42,7 @@ class OpenProposals:
     def __init__(self, scheduler_number: int, findings: Findings) -> None:
         self.findings = findings
         self._last_id = first_proposal_id(scheduler_number)
+        # By proposal: what becomes of one is for the part that made it.
         self.owner: dict[int, Owner] = {}
 
     def next_id(self, owner: Owner) -> int:

@@ -1,7 +1,7 @@
-"""Why an ask waits, worked out on demand.
+"""Explain: why an ask waits, worked out on demand.
 
 `CHECKS` is the table: one line for each thing that can hold an ask back, in the order in which the
-planner meets them. The rules are asked where they stand: of gates, gangs, nodes and the back-off.
+planner meets them. Each rule is asked where it stands: of gates, gangs, nodes and the back-off.
 What a check says of one ask serves all that share it, so a list of all of them costs little more.
 """
 
@@ -72,6 +72,7 @@ def explain(
 
 def explain_all(planner: Planner, limit: int, now_ns: int, words: Words = FULL) -> Found:
     """Say it of up to `limit` waiting asks, in the order of their applications; count them all."""
+    # One for all of them: what is found out for one ask serves the others.
     inquiry = Inquiry(planner, now_ns, words)
     asks: list[Why] = []
     causes: Counter[str] = Counter()
@@ -79,6 +80,7 @@ def explain_all(planner: Planner, limit: int, now_ns: int, words: Words = FULL) 
         for record in app.app.asks.values():
             if not record.is_open:
                 continue
+            # Beyond the limit only the first obstacle is worked out, which costs far less.
             if len(asks) < limit:
                 asks.append(why_of(inquiry, app, record))
                 causes[asks[-1].obstacle.cause.value] += 1
@@ -88,6 +90,7 @@ def explain_all(planner: Planner, limit: int, now_ns: int, words: Words = FULL) 
 
 
 def why_of(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
+    # There is always one: `_obstacles` yields `NEXT` where nothing refuses.
     first, *behind = _all_obstacles(inquiry, app, record)
     why = Why(
         application_id=app.app.id,
@@ -103,6 +106,7 @@ def why_of(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
         runtime=runtime_in_words(app.app, record.spec),
         at_ns=inquiry.now_ns,
     )
+    # Nothing of it waits: no place in the queue, no nodes and no victims to look for.
     return _of_waiting(inquiry, app.asks[record.spec.key], why) if record.remaining else why
 
 
@@ -118,6 +122,7 @@ def _of_waiting(inquiry: Inquiry, ask: AskView, why: Why) -> Why:
     )
 
 
+# Its gang may stand in front of it: then victims are looked for on behalf of a placeholder.
 def _preempting(inquiry: Inquiry, ask: AskView) -> Preempting:
     asking = asks_on_behalf_of(ask, inquiry.next_member)
     account = account_of(inquiry.planner, asking)
@@ -148,6 +153,7 @@ def _obstacles(case: Case) -> Iterator[Obstacle]:
         for obstacle in check(case):
             is_free = False
             yield obstacle
+            # What is on its way, or waits for its gang, is tried no further: more would mislead.
             if obstacle.cause in _ENDS:
                 return
     if is_free:
@@ -165,6 +171,7 @@ _ENDS = frozenset({Cause.ON_ITS_WAY, Cause.GANG_WAITS})
 
 
 def _parked(app: Application, record: Ask) -> Obstacle:
+    # Parked: each of its repeats takes over a placeholder that is being released.
     placeholders = [
         app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key
     ]
@@ -206,6 +213,7 @@ def _leaving(allocation: Allocation) -> str:
 
 
 def _pause(case: Case) -> Iterator[Obstacle]:
+    # Both suspend the partition: the cause tells them apart, as the remedies differ.
     state = case.planner.state
     if state.suspended and state.is_backpressured:
         yield Obstacle(
@@ -248,6 +256,7 @@ _STATES: Final = {
 
 def _decision(case: Case) -> Iterator[Obstacle]:
     ask = case.ask
+    # Repeats that wait are explained, even while others are in flight.
     if ask.open or not ask.inflight:
         return
     flights = case.planner.model.flights.placements.values()
@@ -282,6 +291,7 @@ def _rest(case: Case) -> Iterator[Obstacle]:
 
 def _gang(case: Case) -> Iterator[Obstacle]:
     app, spec = case.app, case.ask.ask.spec
+    # Only while it waits for its gang; an admitted placeholder is explained by room.
     if not waits_for_gang(app.app, spec, is_admitting=app.is_admitting):
         return
     if not spec.placeholder:
@@ -310,6 +320,7 @@ def _behind_placeholders(case: Case) -> Obstacle:
     """What refuses the next placeholder keeps all real asks of the gang waiting."""
     member = case.inquiry.next_member(case.app)
     assert member is not None
+    # The decisive obstacle of the member keeps this ask waiting as well.
     key, refused = member.ask.spec.key, decisive(_obstacles(Case(case.inquiry, member)))
     gang = _gang_of(case.app.app, key, refused.cause)
     return Obstacle(
@@ -331,6 +342,7 @@ def _unswapped(case: Case) -> Obstacle:
         text = f"the placeholders of its task group {group} are being released"
         remedy = "its resource manager must confirm that they are gone"
     elif refusals := _refused_swaps(ask, [item.node_id for item in found]):
+        # Refused on the nodes of its placeholders: it has to find another node.
         text = f"it may not take over a placeholder: {refusals}; no other node has room"
         remedy = "make room on another node"
     else:
@@ -355,9 +367,12 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
         sizes, used = place.spec.max or {}, model.tree.queues[place.path].used
     else:
         sizes, used = place.max_resources or {}, model.used_of(place)
+    # The configured maximum, as at the admission: the size of the cluster does not count.
     need = {kind: quantity for kind, quantity in unplaced(app).items() if kind in sizes}
     committed = case.inquiry.commitments.in_place(place)
+    # Larger than the maximum itself: no work that ends makes room for it.
     never = not has_room(sizes, {}, need.items())
+    # With what is to come of other gangs, which are not placed yet.
     lacks = shortfall(sizes, add(used, committed), need.items())
     name = name_of(place)
     if never:
@@ -390,6 +405,7 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
 def _held_by_policy(case: Case) -> Iterator[Obstacle]:
     """The gate of its leaf is asked of what has room: a gang as a whole, an ask by itself."""
     leaf, app = case.app.leaf, case.app
+    # The gate is asked about a gang as a whole, so its hold may be on the application.
     hold = leaf.holds.get(case.ask) or (app.awaiting_gang and leaf.holds.get(app)) or None
     if hold is not None:
         left_ns = max(0, hold.until_ns - case.inquiry.now_ns)
@@ -408,6 +424,7 @@ def _held_by_policy(case: Case) -> Iterator[Obstacle]:
 
 def _start(case: Case) -> Iterator[Obstacle]:
     app = case.app
+    # Only what has not started: the others have their place already.
     if app.app.state is ApplicationState.ACCEPTED:
         gates: tuple[Gate, ...] = (*app.leaf.lineage, *app.limits)
         for gate in gates:
@@ -418,6 +435,7 @@ def _start(case: Case) -> Iterator[Obstacle]:
 def _run_limit(case: Case, gate: Gate) -> Obstacle:
     if isinstance(gate, QueueView):
         path, most = gate.queue.path, gate.queue.spec.max_applications
+        # Behind others of a stateaware leaf: a larger maximum would not let it start.
         if gate.is_stateaware and not gate.is_next_to_start(case.app):
             before = [other.app.id for other in gate.starting_before(case.app)]
             return Obstacle(
@@ -449,6 +467,7 @@ def _run_limit(case: Case, gate: Gate) -> Obstacle:
 def _lane(case: Case) -> Iterable[Obstacle]:
     """What is short is the same for all asks of one shape and one owner in one leaf."""
     rooms = case.inquiry.rooms
+    # An ask with a reservation has room of its own, so its answer is not that of its lane.
     if case.ask.ask.reserved:
         return tuple(_room(case))
     lane = (case.app.leaf, case.app.owner, case.ask.shape)
@@ -461,6 +480,7 @@ def _room(case: Case) -> Iterator[Obstacle]:
     return chain(quota_obstacles(case), limit_obstacles(case), node_obstacles(case))
 
 
+# The order of the planner, not of importance: what stands behind may be worse.
 CHECKS: Final[tuple[Callable[[Case], Iterable[Obstacle]], ...]] = (
     _pause,
     _application,

@@ -1,4 +1,4 @@
-"""One question about asks that wait: what was found out for it already, and how it is worded."""
+"""The inquiry: one question about asks that wait, what was found out for it, and its words."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
@@ -37,6 +37,7 @@ class Words(NamedTuple):
 
     def too_large(self, wanted: Resource, sizes: Resource, has: str = "the maximum is") -> str:
         over = [kind for kind, quantity in wanted.items() if quantity > sizes.get(kind, 0)]
+        # Both in one unit, so that they are seen to differ.
         asked, most = self.compared({kind: wanted[kind] for kind in over}, amounts_of(over, sizes))
         return f"it asks for {asked}, and {has} {most}"
 
@@ -64,12 +65,14 @@ class Line:
         self.total = 0
         self._before: dict[AppView, int] = {}
         self._orders: dict[AppView, dict[str, int]] = {}
+        # In the order of the planner: applications by their rank, then asks by age.
         for app in sorted(leaf.members.values(), key=key_of):
             self._before[app] = self.total
             self.total += sum(1 for record in app.app.asks.values() if record.remaining)
 
     def place_of(self, ask: AskView) -> int:
         app = ask.app
+        # Worked out for the applications that are asked about alone.
         if app not in self._orders:
             keys = (record.spec.key for record in app.app.waiting_asks())
             self._orders[app] = {key: place for place, key in enumerate(keys, 1)}
@@ -104,10 +107,12 @@ class Inquiry:
 
     def survey_of(self, case: "Case") -> Survey | None:
         """Look at all nodes; None if too many were looked at already."""
+        # By shape for most: asks of one size see the nodes alike.
         whose = _whose(case.ask)
         if whose not in self._surveys:
             nodes = _candidates(case)
             self.looked_at += len(nodes)
+            # The first look is made in any case, or a cluster that is too large would say nothing.
             is_first = self._may_exceed and not self._surveys
             may_look = is_first or self.looked_at <= self._looks
             self._surveys[whose] = survey(case.ask, nodes) if may_look else None
@@ -115,6 +120,7 @@ class Inquiry:
 
     def nodes_to_look_at(self, ask: AskView) -> int:
         """Return how many nodes `survey_of` would look at, and has not looked at for another."""
+        # Only looks at nodes count against the bound, not those at applications.
         is_over = self.looked_at >= self._looks
         return 0 if is_over or _whose(ask) in self._surveys else len(_candidates(Case(self, ask)))
 
@@ -126,6 +132,7 @@ class Inquiry:
     def holders_of(self, gate: Gate) -> tuple[str, ...]:
         """Name the applications that take its places, those that do not run before others."""
         if gate not in self._holders:
+            # What a reservation holds counts as running, but it is not there yet.
             apps, kept = self.planner.model.apps, gate.reserving
             self.cost += len(apps)
             names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
@@ -166,6 +173,7 @@ class Case(NamedTuple):
 def _candidates(case: Case) -> list[NodeView]:
     views = case.planner.model.nodes.views
     required = case.ask.shape.required_node
+    # What requires a node is compared with that one alone.
     if not required:
         return list(views.values())
     return [views[required]] if required in views else []
@@ -182,6 +190,7 @@ def amounts_of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:
     return {name: amounts.get(name, 0) for name in names}
 
 
+# Without zeros: they would say nothing to a reader.
 def some_of(kinds: Iterable[str], amounts: Resource) -> Resource:
     """Take those of them that there is any of."""
     return {kind: amounts[kind] for kind in kinds if amounts.get(kind)}
@@ -192,6 +201,7 @@ def no_device(amount: int) -> str:
     if amount < WHOLE:
         return f"no device with {in_devices(amount)} of one left"
     number = number_of(amount)
+    # More than one device and not whole ones: no number of devices adds up to that.
     if not number:
         return "no share of several devices: ask for less than one, or for whole ones"
     return "no idle device" if number == 1 else f"less than {number} idle devices"

@@ -1,4 +1,4 @@
-"""What refuses an ask on nodes: those kept for it, none with room, those that were refused."""
+"""Nodes as obstacles: those kept for an ask, those without room, those that were refused."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -23,9 +23,11 @@ from yunikorn_actors.values.resource import sub
 def reserved_node_obstacles(case: Case) -> Iterator[Obstacle]:
     """Nodes are reserved for it and have no room yet; one that is refused is none of these."""
     shape = case.ask.shape
+    # Several of its repeats may have one node: it is named once.
     for node_id in dict.fromkeys(case.ask.ask.reserved):
         node = case.planner.model.nodes.views[node_id]
         free = room_for(node.node, case.ask.ask.spec, node.free)
+        # With what victims of others left for them: that is not for this ask.
         lacks = shortfall(free, {}, shape.wanted, True)
         short = f"{case.words.amounts(lacks)} short"
         if any(free.get(kind, 0) < node.free.get(kind, 0) for kind in lacks):
@@ -43,6 +45,7 @@ def reserved_node_obstacles(case: Case) -> Iterator[Obstacle]:
                 remedy="release that much on the node",
             )
         elif shape.devices and case.planner.model.devices_for(case.ask, node) is None:
+            # Amounts suffice, but no device has that much left.
             yield Obstacle(
                 cause=Cause.NODE_KEPT,
                 where=node_id,
@@ -61,6 +64,7 @@ def node_obstacles(case: Case) -> Iterator[Obstacle]:
         elif ask.shape.waits_for_node:
             yield Obstacle(cause=Cause.NO_NODE, text="no node has room for it")
     elif found.fitting:
+        # A node that would take it now is none of its obstacles.
         return
     elif found.refusals:
         yield _refused(case, found)
@@ -83,8 +87,10 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
     if required and not found.total:
         text, remedy = f"node {required} is not registered", "add this node"
     elif not found.total:
+        # None at all: the cluster is empty, whatever the ask wants.
         text, remedy = "there is no node", "add a node"
     elif found.is_hopeless:
+        # Too small or without such devices: waiting does not help.
         text = _hopeless(case.words, found, required)
         larger = "make it larger" if required else "add a node that is large enough"
         remedy = f"{larger}, or ask for less"
@@ -94,6 +100,7 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         text, remedy = _counted(case.words, found), _node_remedy(found, required)
         if near is not None:
             text += f"; {near.node_id} is nearest, {_short_of(case.words, near)}"
+    # Beside the amounts: enough is free, but not on one device.
     if found.split:
         where = "that node has" if required else "there is"
         text += f"; {in_devices(found.split)} GPUs are free, but {where} "
@@ -127,6 +134,7 @@ def _hopeless(words: Words, found: Survey, required: str) -> str:
 
 def _node_remedy(found: Survey, required: str) -> str:
     """List the changes of which one would do."""
+    # Only what would help this ask by itself; several changes together are not named.
     options = [
         words.format(count=found.without[check])
         for check, words in _REMEDIES.items()
@@ -148,6 +156,7 @@ def _refused(case: Case, found: Survey) -> Obstacle:
     denial = case.ask.shape.denial
     assert denial is not None
     reasons = "; ".join(f"{reason} ({n}x)" for reason, n in found.refusals.items())
+    # Denials are lifted at that time even if the resource manager says nothing.
     left_ns = max(0, denial.due_ns - case.inquiry.now_ns)
     other = "make room on another node" if found.near_miss else "add a node that it accepts"
     return Obstacle(

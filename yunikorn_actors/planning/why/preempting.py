@@ -1,4 +1,4 @@
-"""Whether victims may be preempted for a waiting ask: what was tried, and what comes next."""
+"""Preemption as part of an explanation: what was tried for a waiting ask, and what comes next."""
 
 from collections.abc import Callable, Iterable
 
@@ -43,21 +43,25 @@ def asks_on_behalf_of(
 
 
 def account_of(planner: Planner, ask: AskView) -> Preempting:
+    # On its way already: what could stand against it is past.
     going = _going_for(planner, ask)
     if going:
         text = "victims are preempted for it; their end is not confirmed yet"
         return Preempting(text=text, victims=tuple(it.spec.key for it in going))
+    # Promised: the room is on its way, so nothing more has to go.
     if earmarks_of(planner.state, ask.ask):
         nodes = ", ".join(dict.fromkeys(ask.ask.reserved))
         return Preempting(text=f"it has an earmark: room that comes free on {nodes} is for it")
     objection = _objection(planner, ask)
     if objection is not None:
         return Preempting(text=objection)
+    # Refused there whatever goes, so no victim is sought until the denial ends.
     denial = ask.shape.denial
     if denial is not None and denial.refused[Use.PREEMPTING]:
         nodes = ", ".join(denial.refused[Use.PREEMPTING])
         text = f"its resource manager refuses {nodes}, whatever is preempted there"
         return Preempting(text=text, next_ns=denial.due_ns)
+    # A search in vain is repeated after a change; a budget ends by itself.
     if ask.tried is not None:
         tried = ask.tried
         ends = tried.again_ns < NEVER_NS
@@ -82,6 +86,7 @@ def _beneficiary_of(ask: AskView) -> Beneficiary:
 def _going_for(planner: Planner, ask: AskView) -> tuple[Allocation, ...]:
     """Return the victims that have been asked back for it."""
     beneficiary = _beneficiary_of(ask)
+    # Nothing is being preempted anywhere: a walk over all nodes would find nothing.
     if not any(planner.state.root.preempting.values()):
         return ()
     return tuple(
@@ -103,6 +108,7 @@ def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
         asking = asks_on_behalf_of(ask)
         return replace(why, preempting=_with_goes(planner, asking, why.preempting, now_ns))
     record = app.app.asks[why.key]
+    # Asked back, and still here until its resource manager confirms.
     victims = [it for it in map(app.app.allocations.get, record.uuids) if it and it.beneficiary]
     if not victims:
         return why
@@ -114,6 +120,7 @@ def _with_goes(planner: Planner, ask: AskView, preempting: Preempting, now_ns: i
     state = planner.state
     going = _going_for(planner, ask) if preempting.victims else ()
     if not going:
+        # What stands against it lets nobody go, so no search is made.
         if _objection(planner, ask) is not None:
             return preempting
         going = planner.preemptor.would_go(ask, now_ns)
@@ -129,6 +136,7 @@ def _against(
     state, named = planner.state, [it.uuid for it in going]
     usage, throttle = ExpectedUsage(), Throttle(state, now_ns)
     gone = [it for it in going if it.beneficiary is not None]
+    # As it was before: counted as there, and its budget not spent.
     for it in gone:
         leaf = state.applications[it.spec.application_id].queue
         usage.add(leaf, it.resource)
@@ -143,6 +151,7 @@ def _against(
     spec = ask.spec
     if whom.rule is PreemptionRule.REQUIRED_NODE:
         return against(state, OfRequiredNode(spec), named)
+    # The ask was counted with its room when its victims went: it is judged without that.
     if gone:
         usage.take(app.queue, spec.resource)
     claimant = Claimant(state, usage, throttle, app.queue, spec)
@@ -155,6 +164,7 @@ def account_of_victim(
     """Say for whom it goes, by which rule, what goes with it, what stands against the others."""
     whom, state = victim.beneficiary, planner.state
     assert whom is not None
+    # What goes with it: a whole application, or several allocations for one ask.
     with_it = [it for it in app.allocations.values() if it.beneficiary == whom]
     text = f"it is preempted for the quota of {whom.queue}"
     if whom.rule is not PreemptionRule.QUOTA:
@@ -185,6 +195,7 @@ def _objection(planner: Planner, ask: AskView) -> str | None:
         return "its application rests; victims are looked for when that is over"
     if planner.preemptor.is_held_back(ask):
         return "something else than room holds it back, so nothing goes for it"
+    # Guarantees and policies do not count for an ask that can run on one node alone.
     if spec.required_node:
         return None
     if config is None or not config.preemption_enabled:

@@ -1,4 +1,4 @@
-"""What refuses an ask for want of room in queues, in limits and in the cluster as a whole."""
+"""Quotas as obstacles: what refuses an ask for want of room in queues, limits and the cluster."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,6 +18,7 @@ def quota_obstacles(case: Case) -> Iterator[Obstacle]:
     """
     shape, record = case.ask.shape, case.ask.ask
     own = own_earmark(case.planner.state, record, "")
+    # All of them, not only the first: taking one away would not help alone.
     for level in case.app.leaf.lineage:
         if level.is_quota:
             # Read where it is configured: what the planner keeps of it may be of before.
@@ -25,6 +26,7 @@ def quota_obstacles(case: Case) -> Iterator[Obstacle]:
             lacks = shortfall(quota, level.used, shape.wanted)
             if lacks:
                 sizes = level.queue.spec.max or {}
+                # What is promised there to others is taken off the quota.
                 kept = sub(sizes, quota)
                 full = Full(Cause.QUEUE_LIMIT, level.name, level.queue.path, sizes, level.used)
                 yield _full(case, full, lacks, kept)
@@ -35,11 +37,13 @@ def quota_obstacles(case: Case) -> Iterator[Obstacle]:
 def _cluster(case: Case, root: QueueView) -> Iterator[Obstacle]:
     wanted, capacity = case.ask.shape.wanted, case.planner.state.capacity
     lacks = shortfall(capacity, root.used, wanted, True)
+    # Without a node every ask lacks everything: that says less than "there is no node".
     if not lacks or not case.planner.state.nodes:
         return  # that there is no node is for `node_obstacles` to say
     never = not has_room(capacity, {}, wanted, True)
     unknown = sorted(kind for kind, _ in wanted if kind not in capacity)
     remedy = "add nodes that have it, or ask for less"
+    # A type that no node has is named by itself: more of the others would not help.
     if unknown:
         text = f"no node has any {', '.join(unknown)}"
     elif never:

@@ -1,4 +1,4 @@
-"""A look at every node on behalf of one ask: which would take it, and what stands against the rest.
+"""A survey: which nodes would take one ask, and what stands against the others.
 
 Nobody but `explain` looks at nodes one by one; placing finds its node by the index.
 """
@@ -61,14 +61,18 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
             continue
         check = failing[0]
         first[check] += 1
+        # Failing this one alone: taking it away would let the ask in.
         if len(failing) == 1:
             without[check] += 1
+        # No room will ever come free there: the node is too small or without such devices.
         if not _EVEN_EMPTY.isdisjoint(failing):
             too_small += 1
         if failing == (NodeCheck.SPLIT,):
             split += node.free[GPU]
+        # A few names: with thousands of nodes a list would say nothing.
         if check is NodeCheck.KEPT and len(kept_for) < NAMED_MAX:
             kept_for.update((node.id, f"{key} of {app}") for app, key in node.node.reservations)
+        # Only where size matters is there a node that comes nearest.
         if check in _OF_SIZE:
             exhausted.update(nearest.look(node, check).keys())
         elif check is NodeCheck.REFUSED:
@@ -84,6 +88,7 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
         kept_for=kept_for,
         refusals=dict(sorted(refusals.items())),
         split=split,
+        # All of them, and there is one at least.
         is_hopeless=0 < total == too_small,
     )
 
@@ -100,6 +105,7 @@ class Nearest:
     def look(self, node: NodeView, check: NodeCheck) -> Resource:
         """Return what this one lacks."""
         is_small = check is NodeCheck.TOO_SMALL
+        # As a share of what is asked for, so that types can be compared.
         lacks = shortfall(node.node.capacity if is_small else node.free, {}, self._wanted, True)
         short = max(lacks[kind] / self._sizes[kind] for kind in lacks)
         rank = (is_small, short, node.id)
@@ -119,6 +125,7 @@ def _failing(ask: AskView, node: NodeView) -> Checks:
     """Return the checks that the node fails, in their order."""
     closed = _closed(ask, node)
     shape = ask.shape
+    # One of size, devices and their parts: the first that fails hides the others.
     if not shape.could_have_devices_of(node.node):
         closed = (*closed, NodeCheck.DEVICES)
     elif not node.fits(shape.wanted):
@@ -137,8 +144,10 @@ def _closed(ask: AskView, node: NodeView) -> Checks:
     Room there that victims of other asks made is not for it.
     """
     spec = ask.ask.spec
+    # Nothing else is known of it: its amounts are those of before the restart.
     if node.node.awaited:
         return (NodeCheck.AWAITED,)
+    # It would fit, but that room is promised to others.
     if node.fits(ask.shape.wanted) and not fits_in(
         ask.resource, room_for(node.node, spec, node.free)
     ):
@@ -146,6 +155,7 @@ def _closed(ask: AskView, node: NodeView) -> Checks:
     if _is_kept_on_devices(ask, node):
         return (NodeCheck.KEPT,)
     refusal = check_open(node.node, spec)
+    # Kept, drained or given up: what is on its way counts as closed.
     if refusal is None and not node.keeping:
         return ()
     is_drained = refusal is Refusal.NODE_DRAINING

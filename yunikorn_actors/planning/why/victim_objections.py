@@ -1,4 +1,4 @@
-"""What stands against each allocation as a victim, and what those that go would lose."""
+"""Objections to victims: what stands against each allocation, and what those that go would lose."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -65,6 +65,7 @@ def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> P
     for victim in units:
         for it in victim.allocations:
             app = state.applications[it.spec.application_id]
+            # What it declared, or what it has run: the work that would be lost.
             run_s = run_time_ns(app, it, now_ns) // SECOND
             for kind, quantity in it.resource.items():
                 lost[kind] = lost.get(kind, 0) + quantity * run_s
@@ -78,6 +79,7 @@ def cost(state: PartitionState, victims: Iterable[Allocation], now_ns: int) -> P
 def _units_of(state: PartitionState, victims: Iterable[Allocation]) -> list[Victim]:
     """Put them together as they were decided, also where they have been asked back since."""
     named = tuple(victims)
+    # Also those asked back already: together they are the unit that was decided.
     return victims_of(state, named, back=frozenset(it.uuid for it in named))
 
 
@@ -90,6 +92,7 @@ def against(state: PartitionState, objection: Objection, going: Iterable[str]) -
     named = frozenset(going)
     counts: Counter[str] = Counter()
     for app, allocation in islice(_all(state), LOOKED_AT_MAX):
+        # Who goes stands nowhere against anybody.
         if allocation.uuid not in named:
             counts[_of_itself(allocation) or objection(app, allocation) or NOT_NEEDED] += 1
     return dict(sorted(counts.items()))
@@ -103,6 +106,7 @@ def _all(state: PartitionState) -> Iterator[tuple[Application, Allocation]]:
 
 def _of_itself(allocation: Allocation) -> str:
     """Say why it is a victim of nobody."""
+    # Of all three rules the same: such work is chosen by none of them.
     if not allocation.may_be_released:
         return "on its way out already"
     return "bound to its node" if allocation.spec.required_node else ""
@@ -138,6 +142,7 @@ class OfGuarantee:
     def _of_unit(self, app: Application, allocation: Allocation) -> str:
         state, claimant, units = self._state, self._claimant, self._units
         victim = Victim(state, (allocation,), units.part_of(app, allocation))
+        # By itself it may not go; with its whole application it may.
         if victim.part is Part.OF_WHOLE and not units.could_be_surplus(app, allocation):
             whole = units.whole(app)
             if not whole:

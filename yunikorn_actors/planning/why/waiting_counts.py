@@ -1,4 +1,4 @@
-"""How many asks wait for what, and which they are: counted a part at a time.
+"""Counts of what waits: how many asks wait for what, and which they are, a part at a time.
 
 What an ask waits for is what `explain` meets first. Asks of one application and size that wait in
 the same way wait for the same, so one look serves them all. Nodes are looked at one by one only for
@@ -47,6 +47,7 @@ class _Count:
         self._model = planner.model
         self._question = question
         self._words = question.text.lower()
+        # Two inquiries: counting must not use up what explaining may look at.
         self._inquiry = Inquiry(planner, now_ns, BRIEF, looks=0)
         self._found: dict[_Alike, Obstacle] = {}
         self._looks = 0
@@ -57,6 +58,7 @@ class _Count:
         self._explained: list[Why] = []
 
     def part(self) -> WaitingAnswer:
+        # Where it goes on: the next application, or the same one at a later ask.
         next_ = self._look_at_some()
         serial, place = next_ or (0, 0)
         return WaitingAnswer(
@@ -81,6 +83,7 @@ class _Count:
                 seen += 1
                 if record.is_open:
                     self._count(app, record)
+            # The last application of this part: the next one begins behind it.
             last = serial
         return None if self._is_last else (last + 1, 0)
 
@@ -95,6 +98,7 @@ class _Count:
 
     def _is_long(self, app: AppView, record: Ask) -> bool:
         """Whether to explain this ask is for the next part."""
+        # At least one is explained in a part, however large the cluster.
         if not (self._explained and self._explains and record.is_open):
             return False
         if len(self._explained) >= EXPLAINED_MAX:
@@ -107,6 +111,7 @@ class _Count:
         """Yield applications from where the question goes on, and at which of their asks."""
         first, begin = self._question.serial, self._question.place
         behind = (serial for serial in self._model.apps if serial >= first)
+        # By serial, so that the next part goes on behind applications that have gone since.
         serials = nsmallest(APPLICATIONS_MAX, behind)
         self._is_last = len(serials) < APPLICATIONS_MAX
         yield from ((serial, begin if serial == first else 0) for serial in serials)
@@ -116,6 +121,7 @@ class _Count:
         if self._words and not self._has_words(app, record):
             return
         lists = len(self._listed) < question.listed
+        # Nothing but the number is asked for, so what it waits for is not worked out.
         if not (lists or question.by_cause or question.cause or self._explains):
             self._total += 1
             return
