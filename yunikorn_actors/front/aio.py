@@ -1,7 +1,8 @@
 """The front door for programs on an event loop.
 
-The records are kept as for programs on threads, by the same operations. What differs is where the
-program is notified: futures, events and `wanted_back` are set on its loop, where `fits` is called.
+The records are kept as for programs on threads, by the same operations. Only the place differs
+where the program hears of things: futures, events and `wanted_back` are set on its loop, where
+`fits` is called.
 """
 
 import asyncio
@@ -129,8 +130,10 @@ class AsyncScheduler(
         partition: str = "",
     ) -> None:
         """Make a scheduler, as `Scheduler` is made; the callback answers, and runs on the loop."""
+        # Before anything is made: a callback that is none would be noticed at its first call.
         if callback is not None:
             check_callback(callback)
+        # The core that runs inside the asynchronous one: policies are asked of that.
         inner = None if core is None else getattr(core, "_core", None)
         self._policies = arguments.policies_of(inner, policies)
         self._options = Options.read(queues, rm_id, partition, grace, self._policies)
@@ -149,6 +152,7 @@ class AsyncScheduler(
         self._operations: Operations[AsyncLease] = Operations(
             self.core._core, self._options, make_lease
         )
+        # A core that ends by itself must not leave futures behind that wait for ever.
         self._operations.session.core.when_over.append(self._operations.core_is_over)
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -156,17 +160,21 @@ class AsyncScheduler(
 
     async def start(self) -> Self:
         """Start the core and register with it; the loop that runs now is the one of all calls."""
+        # Known only now: a scheduler may be made before its loop runs.
         self._loop = asyncio.get_running_loop()
         calls = _LoopCalls(self._operations.fits_of, self._callback, self._loop)
         self._operations.callback.program = calls
         self._operations.session.is_inside = lambda: calls.is_answering
+        # Inside the loop no call waits for the core, so the outbox has to know its thread.
         self._operations.session.outbox.loop_thread = threading.get_ident()
         await self.core.start()
         try:
             self._operations.open()
             register = self._operations.session.core.register_resource_manager
+            # On a thread, as registering waits for the core and the loop is to go on.
             await asyncio.to_thread(register, self._options.registration, self._operations.callback)
         except BaseException:
+            # Half started it would keep its threads: everything ends.
             await self.close()
             raise
         return self
@@ -174,6 +182,7 @@ class AsyncScheduler(
     async def close(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
         """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped."""
         timeout = read_timeout("close", timeout)
+        # First the records, so that nothing waits for a core that is about to stop.
         self._operations.end(SchedulerClosed("the scheduler was closed"))
         await self.core.stop(timeout)
         await asyncio.to_thread(self._operations.join, timeout)
@@ -188,6 +197,7 @@ class AsyncScheduler(
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+        # After an error of the program that error is what it should see.
         if error is None:
             self._operations.session.core.check_sound()
 
@@ -197,6 +207,7 @@ class AsyncScheduler(
         self._check_may_wait("add_node")
         accepted: LoopPromise[list[AsyncLease]] = self._promise()
         self._operations.add_node(*arguments.node(self._options, written), accepted)
+        # If the program gives up the wait, the node is taken back.
         with undone(self._operations.node(written.node_id).remove):
             return await self._answer(accepted.future, "add_node")
 
@@ -223,6 +234,7 @@ class AsyncScheduler(
         app = add_application(self._operations, submission, accepted)
         with undone(partial(self._operations.close_application, app)):
             await self._answer(accepted.future, "application")
+        # Only now: an application that was refused has no handle, and is not listed.
         made = app.handle = AsyncApplication(self._operations, app, submission.user, self._make)
         return made
 
@@ -310,7 +322,9 @@ class AsyncScheduler(
     # -- parts
 
     def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        # Nothing is promised before: every call that makes a promise asks the session first.
         assert self._loop is not None, "the core speaks after the start only"
+        # The loop may have been closed already; then nobody is left to notice.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
@@ -330,6 +344,7 @@ class AsyncScheduler(
 
     async def _answer(self, future: "asyncio.Future[T]", what: str) -> T:
         try:
+            # Bounded: a core that hangs must not hold the program for ever.
             return await asyncio.wait_for(future, REPLY_TIMEOUT_S)
         except TimeoutError:
             raise self._operations.session.no_reply(what) from None
@@ -356,11 +371,13 @@ class _LoopCalls:
     @property
     def is_answering(self) -> bool:
         """Whether the task that runs is one in which the program answers the core."""
+        # By task, as one loop has many: only the task that answers may not wait.
         return _current_task() in self._program.answering
 
     def answers(self, method: str) -> bool:
         return self._callback is not None and has_own(self._callback, method)
 
+    # The thread of the core waits here, so an answer always comes: `otherwise` at the end.
     def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
         return self._answerer.ask(method, *arguments, otherwise=otherwise)
 
@@ -395,6 +412,7 @@ class _Program(AsyncResourceManagerCallback):
 
     async def predicates(self, args: si.PredicatesArgs) -> str | None:
         fits = self._fits_of(args.allocation_key)
+        # The condition of the ask first: it is narrower than a callback for all of them.
         if fits is not None:
             objection = arguments.objection_to(await self._ask(fits, args.node_id))
             if objection is not None:

@@ -39,6 +39,7 @@ class AsyncLeasedExecutor(Executor):
 
     async def start(self) -> Self:
         """Submit its application."""
+        # Once: a program may await it and enter its block.
         if self._calls is None:
             self._calls = await self._start()
         return self
@@ -66,6 +67,7 @@ class AsyncLeasedExecutor(Executor):
         promise: LoopPromise[T] = self._promise(CoreLoopFuture)
         size = {"vcore": vcore, "memory": memory, **(resources or {})}
         call = self._calls.submit(called(fn, *args, **kwargs), size, priority)
+        # Cancelled on the loop, the call is cancelled where it is.
         promise.on_cancel(call.cancel)
         call.add_done_callback(partial(_settle, promise))
         return promise.future
@@ -76,6 +78,7 @@ class AsyncLeasedExecutor(Executor):
         *iterables: Iterable[Any],
     ) -> AsyncIterator[T]:
         """Yield the results in order, as `async for result in pool.map(fn, items)`."""
+        # All of them at once, so that they run beside each other.
         futures = [self.submit(fn, *some) for some in zip(*iterables, strict=False)]
         try:
             for future in futures:
@@ -92,6 +95,7 @@ class AsyncLeasedExecutor(Executor):
         if self._calls is not None:
             self._calls.check_may_wait("close")
             self._calls.shut(cancel_futures=cancel_futures)
+            # Shielded: a program that gives up the wait does not end the executor.
             await asyncio.shield(asyncio.wrap_future(self._calls.over))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -123,6 +127,7 @@ def _settle(promise: LoopPromise[Any], call: "Future[Any]") -> None:
     except CancelledError:
         promise.cancel()
     except StopIteration as error:
+        # No future can raise it: it would look like the end of a coroutine.
         promise.fail(RuntimeError(f"the function raised {error!r}, which no future can raise"))
     except BaseException as error:  # noqa: BLE001 - whatever the function raises
         promise.fail(error)

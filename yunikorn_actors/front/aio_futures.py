@@ -106,6 +106,8 @@ class AsyncEvents(Subscription[E], AsyncIterator[E]):
         while True:
             # Cleared before the look: what comes after it sets it again.
             self._changed.clear()
+            # Read before the event is taken: one that comes just before the end would otherwise be
+            # lost.
             is_over = self._is_over
             event = self._take()
             if event is not None:
@@ -137,6 +139,7 @@ class CoreLoopFuture(asyncio.Future[T]):
 
     def result(self, *timeout: object) -> T:
         """Return the result; a future of a loop does not wait for it."""
+        # `result` of a future of a loop does not wait, so a call with a timeout is a mistake.
         if timeout or not self.done():
             raise asyncio.InvalidStateError(
                 f"a future of a loop is awaited: {self._await_remedy} if it is not to wait for ever"
@@ -144,6 +147,7 @@ class CoreLoopFuture(asyncio.Future[T]):
         return super().result()
 
     @property
+    # Read by `wait` and `as_completed` of the threads: raising there names the right call.
     def _condition(self) -> NoReturn:
         raise TypeError(
             "concurrent.futures waits for futures of threads; these are of a loop: "
@@ -155,6 +159,7 @@ class CoreLoopFuture(asyncio.Future[T]):
     ) -> None:
         """Have it called on the loop; what `gather`, `wait` or `wait_for` add is a wait."""
         added = fn.func if isinstance(fn, partial) else fn
+        # By its module, because the library adds its own callbacks for a wait.
         if not self.done() and getattr(added, "__module__", None) == asyncio.wait.__module__:
             self._check_may_wait()
         super().add_done_callback(fn, context=context)
@@ -213,6 +218,7 @@ class LoopPromise(Generic[T]):
         self.future.add_done_callback(look)
 
     def _keep(self, value: T, otherwise: Callable[[], None]) -> None:
+        # Cancelled in the moment in which the core placed it: its lease goes back at once.
         if self.future.done():
             otherwise()
         else:

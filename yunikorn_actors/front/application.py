@@ -1,4 +1,4 @@
-"""An application, as its program holds it: it asks, and is closed."""
+"""The application as its program holds it: it asks, and is closed."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -83,6 +83,7 @@ def add_application(
     operations: Operations[L], written: Submission, accepted: Promise[ApplicationRecord[L]]
 ) -> ApplicationRecord[L]:
     """Send an application, and placeholders for what is missing of its gang."""
+    # Before anything is sent: an error in the arguments changes nothing.
     if written.gang_style not in get_args(Style):
         raise InvalidRequest(
             f"gang_style: must be 'Soft' or 'Hard', not {shown(written.gang_style)}"
@@ -95,14 +96,17 @@ def add_application(
     treatment = read_treatment("application", written.treatment, PLAIN)
     gang = read_gang(written.gang, treatment)
     mine = [it for it in read_running("application", written.running) if it.application == name]
+    # Only what runs of this application counts towards its gang.
     missing = still_missing(gang, name, mine)
     if written.stays:
         tags[si.constants.APP_TAG_COMPLETING_DISABLE] = "true"
     if not isinstance(written.fallback, bool):
         raise InvalidRequest(f"fallback: must be True or False, not {shown(written.fallback)}")
+    # A queue that is not there raises `QueueNotFound`, unless the program wants the fallback.
     if not written.fallback and str(written.queue).lower() != FALLBACK_PATH:
         tags.setdefault(si.constants.APP_TAG_QUEUE_FALLBACK, "false")
     if mine:
+        # It is forced in: its queue may be gone, and what runs has to be known.
         tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
     partition = operations.options.partition
     request = si.AddApplicationRequest(
@@ -264,6 +268,7 @@ class BaseApplication(Generic[F, L]):
         """
         amounts = read_amounts("ask", vcore, memory, resources, gpu, unknown)
         size = self._amounts(amounts, group)
+        # What a group says of itself comes first, then what its application says.
         treatment = (self._record.groups[group] if group else self._record).treatment
         has_rule = where or spread or apart_from
         rule = self._rule(where, spread, apart_from, group) if has_rule else treatment.rule
@@ -316,6 +321,7 @@ class BaseApplication(Generic[F, L]):
         if fits is not None:
             self._check_fits(fits)
         elif rule is None:
+            # Neither `fits` nor a rule: the core need not ask about nodes.
             given |= self._operations.tags_without_fits
         return given
 
@@ -392,6 +398,7 @@ class Application(BaseApplication[Future[Lease], Lease], ClosedAtEnd):
     @staticmethod
     def _check_fits(fits: object) -> None:
         BaseApplication._check_fits(fits)
+        # A partial says what it is of; a class with `__call__` says it in its own.
         called = fits.func if isinstance(fits, partial) else fits
         as_a_call = vars(type(called)).get("__call__")
         if iscoroutinefunction(called) or iscoroutinefunction(as_a_call):

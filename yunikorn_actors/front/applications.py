@@ -48,6 +48,7 @@ class Applications(Generic[L]):
         self._early = EarlyPlacements()
 
     @property
+    # Without a handle an application is still being made.
     def ids(self) -> list[str]:
         """Of those that the program has been given."""
         return [name for name, it in self._by_id.items() if it.handle is not None]
@@ -78,6 +79,7 @@ class Applications(Generic[L]):
         app.request = request
         self._by_id[app.id] = app
         self._new.asked(app.id, app)
+        # The request before its placeholders, or the core would not know where they belong.
         self._session.outbox.put(request)
         for ask in placeholders:
             group = ask.task_group_name
@@ -92,6 +94,7 @@ class Applications(Generic[L]):
             record = AskRecord(app=app, key="", core_key=core_key, running=running, rule=rule)
             self._asks.keys.enter(record)
             same = record.core_key == core_key
+            # Another application may use the same key: then the core gets it with a number.
             record.ask = ask if same else replace(ask, allocation_key=record.core_key)
             self._session.outbox.put(record.ask)
 
@@ -136,6 +139,7 @@ class Applications(Generic[L]):
 
     def again(self) -> list[si.AddApplicationRequest]:
         """Return all of them as they are to be submitted; what comes now is about these."""
+        # Answers to former requests may still come, and must not be taken for these.
         self._new.forget()
         for app in self._by_id.values():
             app.is_known = False
@@ -164,6 +168,7 @@ class Applications(Generic[L]):
             app.is_known = True
             app.queue = update.queue or app.queue
             app.accepted.keep(app)
+            # What the core placed meanwhile is claimed now, by those that asked for it.
             for record in list(app.by_core_key.values()):
                 self.claim(record)
 
@@ -173,8 +178,10 @@ class Applications(Generic[L]):
             app.by_core_key.get(new.allocation_key) if app is not None and app.is_known else None
         )
         if record is not None:
+            # Known to the records: it is placed as any other.
             self._asks.placed(record, new)
         elif app is None or new.allocation_key not in app.withdrawn:
+            # Not known: kept for a program that is about to ask, unless it was withdrawn.
             self._early.keep(new)
 
     def claim(self, record: AskRecord[L]) -> None:
@@ -213,6 +220,7 @@ class Applications(Generic[L]):
         else:
             self._report_state(app, update.message)
 
+    # Nobody listens, mostly: then no event is made.
     def _report_state(self, app: ApplicationRecord[L], message: str) -> None:
         if self._session.readers.refs:
             self._session.readers.notify(
@@ -226,6 +234,7 @@ def _again(app: ApplicationRecord[L]) -> si.AddApplicationRequest:
     assert request is not None
     records = app.by_core_key.values()
     tags = dict(request.tags)
+    # What runs must be taken in, even if its queue is gone by now.
     if any(it.is_held for it in records):
         tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
     its: Counter[str] = Counter()
@@ -250,6 +259,7 @@ def in_words(message: str) -> str:
 def _ended(update: si.UpdatedApplication) -> ApplicationEnded:
     why = f" ({in_words(update.message)})" if update.message else ""
     remedy = "make another one to ask again"
+    # It idled: the way to keep an idle application is named.
     if update.state == "Completed":
         remedy += ", or make it with stays=True if it may idle"
     return ApplicationEnded(
@@ -273,6 +283,7 @@ class EarlyPlacements:
         self._former: dict[str, None] = {}
 
     def keep(self, new: si.Allocation) -> None:
+        # Of a closed application nothing is kept: it was reported, and is not asked for again.
         if new.application_id not in self._former and len(self.placed) < EARLY_MAX:
             self.placed[new.application_id, new.allocation_key] = new
 

@@ -1,4 +1,4 @@
-"""Arguments of a program: what a scheduler is made with, amounts, nodes, texts, counts, durations.
+"""Arguments of a program: what a scheduler is made with, amounts, nodes, texts, durations.
 
 They are checked here, and read into the messages of the interface.
 """
@@ -59,10 +59,12 @@ def read_queues(queues: Queues, policies: Policies = NO_POLICIES) -> str:
         )
     text = read_config(queues, policies)
     for slip in warnings_in(text, policies.names_for(text)):
+        # The warning points at the call of the program, not at this module.
         warnings.warn(f"queues: {slip}", ConfigWarning, _outside())
     return text
 
 
+# The frames of this package say nothing to the program.
 def _outside() -> int:
     """Return how far above `read_queues` the program is."""
     frame, level = sys._getframe(1), 1
@@ -94,6 +96,7 @@ def check_arguments(call: str, request: SiMessage) -> None:
     flaw = flaw_of(request)
     if flaw is None:
         return
+    # The item has one request, so its number is left out.
     argument = flaw.path.partition("].")[2]
     for field, name in _ARGUMENTS.items():
         argument = argument.replace(field, name)
@@ -237,6 +240,7 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], words: tuple[str, .
 
 def shown(value: object) -> str:
     """Return a value as a message may have it, whatever it is."""
+    # The message has to be readable, whatever the value is.
     try:
         return f"{value!r:.100}"
     except Exception:  # noqa: BLE001 - the edge: a class of the program, or a number too long
@@ -248,6 +252,7 @@ def read_texts(what: str, texts: Mapping[str, str] | None) -> dict[str, str]:
     if texts is not None and not isinstance(texts, Mapping):
         raise InvalidRequest(f"{what}: must be a mapping from text to text, not {shown(texts)}")
     runtime = texts.get(si.constants.TAG_RUNTIME) if texts else None
+    # Declared run times are parsed here, so that a wrong one is refused at the ask.
     if isinstance(runtime, str) and declared_ns(runtime) is None:
         raise InvalidRequest(
             f"{what}: {si.constants.TAG_RUNTIME}: must be seconds, 0 or more and below "
@@ -277,8 +282,10 @@ def read_timeout(what: str, timeout: str | float | None, name: str = "timeout") 
     if timeout is None:
         return 0
     nanos = parse_duration(timeout) if isinstance(timeout, str) else None
+    # A number is seconds, and bounded: an overflow would be a time in the past.
     if type(timeout) in {int, float} and 0 < float(timeout) < _MILLION * 1000:
         nanos = int(float(timeout) * 1e9)
+    # At least a millisecond: nothing shorter reaches the core.
     if nanos is None or nanos < _MILLION:
         raise InvalidRequest(
             f"{what}: {name}: {shown(timeout)} is no time; give seconds, or text such as '10m'"
@@ -303,6 +310,7 @@ def policies_of(core: object, given: Mapping[str, Policy] | None) -> Policies:
         return Policies(given)
     if given:
         raise InvalidRequest("policies: those of your core decide; give them to it, not here")
+    # A core elsewhere knows its own; nothing of them is known here.
     built = getattr(core, "topology", None)
     return built.policies if isinstance(built, Topology) else ELSEWHERE
 
@@ -352,6 +360,7 @@ PATIENT: Final = "1m"
 def objection_to(fit: object) -> str | None:
     """Return why a node is refused by what `fits` has returned; None if it will do."""
     if fit is None:
+        # None is a mistake in the program: a function that forgets to return.
         return "fits() returned None, which is no: have it return True or False"
     return None if fit else "fits() says that it does not fit there"
 

@@ -1,4 +1,4 @@
-"""What becomes of asks: they wait, are placed, wanted back, and over; their keys; what was the end.
+"""Asks of a program: they wait, are placed, wanted back, and over; their keys; how they ended.
 
 An ask keeps the key that the program gave it, as long as the core can tell it from others. After a
 withdrawal the core may still speak of the former ask of that key, and a question of the core names
@@ -90,6 +90,7 @@ class EndedAsks:
 
     def keep(self, record: AskRecord[Any], state: Over, reason: str) -> None:
         self._by_key[record.app.id, record.key] = status(record, state, reason)
+        # Bounded: a program that runs for months forgets the oldest.
         if len(self._by_key) > REMEMBERED_MAX:
             self._by_key.popitem(last=False)
 
@@ -127,6 +128,7 @@ class Keys(Generic[L]):
 
     def enter(self, record: AskRecord[L]) -> None:
         app = record.app
+        # Placeholders have no key of their own.
         if record.key:
             record.core_key = self._free_key(record, record.key)
             app.by_key[record.key] = record
@@ -143,6 +145,8 @@ class Keys(Generic[L]):
     def _free_key(self, record: AskRecord[L], key: str) -> str:
         """Return a key that the core will not take for another one."""
         app, core_key, number = record.app, key, 1
+        # One of its own application, one withdrawn, and one with a say anywhere must not be
+        # mistaken.
         while (
             core_key in app.by_core_key
             or core_key in app.withdrawn
@@ -168,11 +172,13 @@ class Keys(Generic[L]):
     def withdraw(self, record: AskRecord[L]) -> None:
         """As `leave`, of one that the core may have placed already."""
         self.leave(record)
+        # Until the core has answered a later ask it may still speak of this one.
         record.app.withdrawn.add(record.core_key)
         self._withdrawn.append((self._entered, record.app, record.core_key))
 
     def answered(self, record: AskRecord[L]) -> None:
         """An answer to a later ask: the core has had every withdrawal before it."""
+        # In the order in which they were entered: the core reads its messages in that order.
         while self._withdrawn and self._withdrawn[0][0] < record.number:
             _, app, core_key = self._withdrawn.popleft()
             app.withdrawn.discard(core_key)
@@ -237,6 +243,7 @@ class Asks(Generic[L]):
     # -- it is placed
 
     def placed(self, record: AskRecord[L], new: si.Allocation) -> None:
+        # Placed already: after a reconnection the core may report it again.
         if record.stage is not AskStage.WAITS:
             return
         self.keys.answered(record)
@@ -244,11 +251,13 @@ class Asks(Generic[L]):
         tags = new.allocation_tags
         devices = devices_in(tags) if GPU_DEVICES in tags else ()
         record.running = dataclasses.replace(record.running, node_id=new.node_id, devices=devices)
+        # Others that are spread with it may now go where they were refused before.
         if record.rule is not None and self.whereabouts.placed(record, new.node_id):
             self._session.outbox.put(ASK_AGAIN)
         self.hold(record)
 
     def hold(self, record: AskRecord[L]) -> L | None:
+        # Closed in this moment: the core takes back what it has placed.
         if record.app.ended is not None:
             return None
         record.stage = AskStage.HELD
@@ -258,6 +267,7 @@ class Asks(Generic[L]):
             return None
         lease = self.lease_of(record)
         promise, record.promise = record.promise, None
+        # Only a lease that the program was given is missed when it is dropped.
         if promise is not None:
             record.lease = LeaseRef(lease, warn_of_dropped)
             record.lease.record = record
@@ -275,6 +285,7 @@ class Asks(Generic[L]):
         release = partial(self._session.unless_closed, partial(self._release, record))
         lease = self._make_lease(record.running, release, self._session.check_may_wait)
         record.lease = LeaseRef(lease)
+        # Wanted back before anybody had it in hand: the new one has to show that.
         if record.stage is AskStage.WANTED:
             lease.state, lease.reason = "wanted back", record.reason
             lease._due_s = record.due_s
@@ -351,13 +362,16 @@ class Asks(Generic[L]):
 
         Return the lease, if there is one and it was not wanted back before.
         """
+        # Of a former life of this ask: another one has its key now.
         if record.stage is AskStage.WAITS or record.uuid not in {"", release.uuid}:
             return None
         record.uuid = release.uuid
         reason = release.message or release.termination_type.name
+        # The resource manager itself ended it, so nothing is to be given back.
         if release.termination_type is si.TerminationType.STOPPED_BY_RM:
             self.lose(record, reason)
         elif record.is_placeholder:
+            # A placeholder has no lease and no time to go: its room is free at once.
             record.wanted = release.termination_type
             self._give_back(record)
         elif record.stage is AskStage.WANTED:
@@ -373,11 +387,13 @@ class Asks(Generic[L]):
             self._session.readers.notify(WantedBack(lease=lease))
             lease._want_back()
             over = partial(self._grace_over, record, grace_s)
+            # On the outbox, which keeps time for all of them.
             self._session.outbox.later(grace_s, partial(self._session.unless_closed, over))
             return lease
         return None
 
     def _grace_over(self, record: AskRecord[L], grace_s: float) -> None:
+        # Released in the meantime, or wanted back again, which has a time of its own.
         if record.stage is AskStage.WANTED:
             self._give_back(record)
             late = f"it was not released within {grace_s:g} s"
@@ -409,6 +425,7 @@ class Asks(Generic[L]):
         self.drop(record)
         lease = self._close_lease(record, "lost", reason)
         if lease is not None:
+            # The room is gone: a program that waits for `wanted_back` must wake.
             lease._want_back()
 
     def _close_lease(
@@ -416,6 +433,7 @@ class Asks(Generic[L]):
     ) -> L | None:
         if record.lease is None:
             return None
+        # Dropped by the program: made anew, because its event needs a lease.
         lease = record.lease() or self.lease_of(record)
         record.lease = None
         lease.reason = why or record.reason
@@ -430,6 +448,7 @@ class Asks(Generic[L]):
         record.stage = AskStage.OVER
         node_id = record.running.node_id
         there = self.there.get(node_id)
+        # The last of its node: from here on the node has nothing to do.
         if there is not None and there.pop(record, True) is None and not there:
             del self.there[node_id]
             if node_id in self.idle_since:

@@ -1,4 +1,4 @@
-"""What `Scheduler` and `AsyncScheduler` have in common: nodes and applications as one writes them.
+"""What `Scheduler` and `AsyncScheduler` have in common: their calls, as a program writes them.
 
 What a program writes stands here once. Its check, its way to the core and the wait for the answer
 are a call on threads and a coroutine on a loop.

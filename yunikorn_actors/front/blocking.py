@@ -1,4 +1,4 @@
-"""The front session for programs on threads."""
+"""The front door for programs on threads."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
@@ -115,6 +115,7 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
                 self._options.registration, self._operations.callback
             )
         except BaseException:
+            # Whatever went wrong, nothing of it stays behind.
             self.close()
             raise
         return self
@@ -125,6 +126,7 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         Call it from anywhere, as often as you like.
         """
         timeout = read_timeout("close", timeout)
+        # First the records, so that nothing waits for a core that stops.
         self._operations.end(SchedulerClosed("the scheduler was closed"))
         self.core.stop(timeout)
         self._operations.join(timeout)
@@ -139,6 +141,7 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+        # Of an error in the block the program hears anyway.
         if error is None:
             self.core.check_sound()
 
@@ -149,6 +152,7 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         session.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(*self._futures)
         self._operations.add_node(*arguments.node(self._options, written), accepted)
+        # If the program gives up the wait, the node is taken back.
         with undone(self._operations.node(written.node_id).remove):
             return session.wait(accepted.future, "add_node")
 
@@ -173,6 +177,7 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         app = add_application(self._operations, submission, accepted)
         with undone(partial(self._operations.close_application, app)):
             session.wait(accepted.future, "application")
+        # Only now: a refused application has no handle, and is not listed.
         made = app.handle = Application(self._operations, app, submission.user, self._make)
         return made
 
@@ -282,9 +287,12 @@ class _ThreadCalls:
         return method in self._methods
 
     def ask(self, method: str, *arguments: Any, otherwise: Any) -> Any:  # noqa: ANN401, ARG002 - as ProgramCalls
+        # The condition of the ask counts before the callback of the program.
         if method == "predicates" and (objection := self._objection(*arguments)):
             return objection
         answer = self._methods.get(method)
+        # Only methods that the callback overrides are called: the others say what the core does
+        # anyway.
         return None if answer is None else answer(*arguments)
 
     def _objection(self, args: si.PredicatesArgs) -> str | None:

@@ -65,9 +65,11 @@ class SlowFits:
         with self._lock:
             self._is_timed = False
             question = self._question
+            # Answered in time: the next question starts a timer of its own.
             if question is None:
                 return
             rest = question.since_s + STUCK_S - time.monotonic()
+            # Of a later question: the timer was set for the one before.
             if rest > 0:
                 self._time(rest)
                 return
@@ -124,6 +126,7 @@ class FrontCallback(StandIn, Generic[L]):
                 self._nodes.rejected(refused)
             for accepted in response.accepted:
                 self._nodes.accepted(accepted)
+        # With an answer, callers may send by themselves again (see `AHEAD_MAX`).
         self._session.outbox.answered()
         self.program.notify("update_node", response)
 
@@ -144,6 +147,7 @@ class FrontCallback(StandIn, Generic[L]):
             *response.rejected,
             *response.rejected_allocations,
         )
+        # In one lock: a program must not see half of what the core reported.
         with self._session.lock:
             for refused in refusals:
                 if record := find(refused.application_id, refused.allocation_key):
@@ -172,8 +176,10 @@ class FrontCallback(StandIn, Generic[L]):
         record = self._asks.keys.asked_about(args.allocation_key)
         if record is None and not self.program.answers("predicates"):
             return None
+        # No rule of its own: only the program is asked.
         if record is None or record.rule is None:
             return self._ask_program(record, args)
+        # A rule is looked at first: it needs no call of the program.
         with self._session.lock:
             objection = self._asks.whereabouts.objection(record, args.node_id)
         if objection:
@@ -183,6 +189,7 @@ class FrontCallback(StandIn, Generic[L]):
         refused = self._ask_program(record, args)
         if refused:
             with self._session.lock:
+                # The rule's yes has counted it there; the program's no takes that back.
                 if record.stage is AskStage.WAITS:
                     self._asks.whereabouts.leave(record)
         return refused

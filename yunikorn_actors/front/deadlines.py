@@ -1,6 +1,6 @@
-"""Asks that have a deadline: those that still wait then are handed over, on a thread of its own.
+"""Deadlines of asks: those that still wait then are handed over, on a thread of their own.
 
-Its own, because that waits for the core: an ask that is withdrawn says what it waited for.
+That thread waits for the core: an ask that is withdrawn says what it waited for.
 """
 
 import heapq
@@ -51,8 +51,10 @@ class Deadlines:
                 due = Due(now_s + record.deadline_s, next(self._numbers), record, alike)
                 heapq.heappush(self._due, due)
             if len(self._due) > self._kept_max:
+                # Most asks wait no longer, and those only take memory.
                 self._due = [it for it in self._due if it.record.stage is AskStage.WAITS]
                 heapq.heapify(self._due)
+                # Doubled, so that it is looked for less and less often.
                 self._kept_max = max(KEPT_MIN, 2 * len(self._due))
             if self._thread is None:
                 name = "yunikorn-actors-deadlines"
@@ -60,6 +62,7 @@ class Deadlines:
                 # First: where that fails the next deadline tries again.
                 thread.start()
                 self._thread = thread
+            # The thread may be waiting for a later deadline.
             self._changed.notify()
 
     def close(self) -> None:
@@ -69,6 +72,7 @@ class Deadlines:
             self._changed.notify()
 
     def join(self, timeout: float) -> None:
+        # Called at the end: the thread may be this one, when it reports its own failure.
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
@@ -90,5 +94,6 @@ class Deadlines:
                     passed.append(heapq.heappop(self._due))
                 if passed:
                     return passed
+                # Wakes when the next is due, when another one comes, or at the end.
                 self._changed.wait(self._due[0].at_s - now_s if self._due else None)
             return []

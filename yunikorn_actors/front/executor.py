@@ -38,6 +38,7 @@ def executor_size(
 ) -> dict[str, si.Amount]:
     """Return what a function needs, one vcore if nothing is given; refuse what is no amount."""
     size = read_amounts("executor", vcore, memory, resources) or {"vcore": 1}
+    # Parsed for its errors alone: a wrong amount is refused here, not at each call.
     si.Resource.parse(size)
     return size
 
@@ -89,6 +90,7 @@ class CallFuture(CoreFuture[T]):
                 return False
             # What waits for several futures at once notices it only so.
             self.set_running_or_notify_cancel()
+        # Outside of the lock: withdrawing goes to the core.
         if self._pending is not None:
             self._pending.withdraw()
         self._over()
@@ -122,6 +124,7 @@ class _LeaseEvents(Subscription[AnyEvent[L]]):
 
     def notify(self, event: AnyEvent[L]) -> None:
         if isinstance(event, WantedBack | LeaseOver):
+            # On a thread: what it calls may wait, and the core must not.
             self._threads.call(partial(self._call, event.lease))
 
     def _wake(self) -> None:
@@ -168,6 +171,7 @@ class LeasedCalls(Generic[L]):
                 raise RuntimeError("cannot schedule new futures after shutdown: make another one")
             key = f"call-{next(self._numbers)}"
             self._open[key] = future
+        # Set before the ask: the core may place it before this call returns.
         future._run = partial(self._run, key, call, future)
         future._over = partial(self._close, key)
         future._threads = self._operations.threads.call
@@ -176,6 +180,7 @@ class LeasedCalls(Generic[L]):
             app = with_futures_of(self._app, lambda: made)
             app.ask(key, resources=size, priority=priority, fits=self._fits)
         except BaseException:
+            # Refused: nothing of it may be left, or the executor would wait for it.
             self._close(key)
             raise
         return future
@@ -189,6 +194,7 @@ class LeasedCalls(Generic[L]):
             self._is_shut = True
             left = list(self._open.values())
         if cancel_futures:
+            # Outside of the lock: a future calls back into this object.
             for future in left:
                 future.cancel()
         self._end_if_idle()
@@ -210,6 +216,7 @@ class LeasedCalls(Generic[L]):
                 result = self._workers.run(seen, call)
             except BaseException as error:  # noqa: BLE001 - also sys.exit() of the function is its own
                 result, raised = error, True
+            # A process that was ended has lost its lease, whatever it raised.
             was_ended = isinstance(result, BrokenExecutor) and seen.wanted_back.is_set()
             if lease.lost or was_ended:
                 result, raised = _lost(lease), True
@@ -236,6 +243,7 @@ class LeasedCalls(Generic[L]):
             return
         seen.state, seen.reason = lease.state, lease.reason
         seen.wanted_back.set()
+        # Only a process can be ended; a function on a thread sees the event alone.
         self._workers.stop(seen)
         if lease.lost:
             future.end(_lost(lease), raised=True)

@@ -1,4 +1,4 @@
-"""What a process of an executor does: it makes the calls that come through a pipe.
+"""The process of an executor: it makes the calls that come through a pipe.
 
 Nothing of the core is loaded there: the process has begun in a third of the time.
 """
@@ -23,8 +23,10 @@ def _outcome(data: bytes) -> bytes:
     try:
         return pickle.dumps((True, pickle.loads(data)()))  # noqa: S301 - of the parent
     except BaseException as error:  # noqa: BLE001 - the edge: it is raised again in the parent
+        # Its traceback stays with it, or the parent would show its own.
         error.add_note("".join(traceback.format_exception(error)).rstrip())
         try:
             return pickle.dumps((False, error))
         except Exception:  # noqa: BLE001 - whatever pickling raises
+            # An error of the program may be of a class that cannot be carried.
             return pickle.dumps((False, RuntimeError(f"{type(error).__name__}: {error}")))

@@ -1,8 +1,8 @@
 """Futures of the front: those of the standard library, with some differences.
 
-Done callbacks run on threads of their own and not on the one that sets the result: that one is the
-core's. Inside the core, and in a forked process, no result can come, so waiting for one raises. And
-a future that is used as if it were its lease raises an error that names the right code.
+Done callbacks run on threads of their own, not on the thread that sets the result: that one is the
+core's. Inside the core, and in a forked process, no result can come, so waiting for one raises. A
+future that is used as if it were its lease raises an error that names the right code.
 """
 
 import threading
@@ -61,6 +61,7 @@ class CallbackThreads:
 
     def _appoint(self) -> bool:
         """Have what waits taken by a thread; return whether one must be started."""
+        # One ready thread is enough: it appoints the next before it makes its call.
         if self._ready or not self._calls:
             return False
         self._ready = 1
@@ -92,6 +93,7 @@ class CallbackThreads:
                     return None
             call = self._calls.popleft()
             self._ready -= 1
+            # The next call is for the next thread, which is started before this one is made.
             needed = self._appoint()
         if needed:
             self._start()
@@ -168,6 +170,7 @@ class CoreFuture(Future[T]):
     def __init__(self, session: Session[Any]) -> None:
         super().__init__()
         self._session = session
+        # A future of this kind is entered where `wait` of the library looks.
         self._waiters = _Waiters()
         self._waiters.future = ref(self)
 
@@ -178,12 +181,14 @@ class CoreFuture(Future[T]):
         try:
             return super().result(timeout)
         except TypeError:
+            # A timeout that is none: named as such, unlike an error of the function.
             if not self.done():
                 read_timeout("result", timeout)
             raise
         except TimeoutError:
             if not self.done():
                 raise self._still_waits(timeout) from None
+            # Done in that very moment, or the function itself raised a `TimeoutError`.
             return super().result()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -264,6 +269,7 @@ class FuturePromise(Generic[T]):
         try:
             self.future.set_result(value)
         except InvalidStateError:
+            # Cancelled in this moment: what it was given goes back.
             otherwise()
 
     def fail(self, error: BaseException) -> None:

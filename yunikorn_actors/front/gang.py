@@ -83,6 +83,7 @@ def _members(name: object, written: object, otherwise: Treatment) -> Members:
     for call, words in _ELSEWHERE.items():
         for word in words & written.keys():
             raise InvalidRequest(f"{what}: {word} is for {call}(...), not for a group")
+    # Taken out one after the other: what is left must be a resource.
     rest = dict(written)
     count = read_count(what, rest.pop("count", 1))
     given = {word: rest.pop(word) for word in _TREATED if word in rest}
@@ -116,6 +117,7 @@ def read_treatment(
         changed_policy(otherwise.policy, given.get("preemptible"), given.get("may_preempt")),
         with_tags(what, tags, given, amounts, "'gpu':"),
     )
+    # A throwaway ask: the checks of the interface apply to a group as well.
     ask = si.AllocationAsk(
         application_id="a",
         allocation_key="k",
@@ -160,6 +162,7 @@ def placeholders(
                 task_group_name=name,
                 placeholder=True,
                 priority=members.treatment.priority,
+                # A rule decides itself; without one the core need not ask.
                 tags={**members.treatment.tags, **({} if members.treatment.rule else tags)},
                 preemption_policy=members.treatment.policy,
             )

@@ -1,4 +1,4 @@
-"""What an ask got: room on a node, until it is released, lost, or wanted back for too long."""
+"""The lease: room on a node, until it is released, lost, or wanted back for too long."""
 
 import threading
 import time
@@ -122,6 +122,7 @@ class _WantedBack(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the lease is wanted back; raise where that cannot be noticed."""
+        # Inside the core nothing could set it.
         if not self.is_set():
             self.check_may_wait("wanted_back.wait")
         return super().wait(timeout)

@@ -35,6 +35,7 @@ def read_rule(what: str, where: Where | None, spread: str, apart_from: Apart) ->
 
 def rule_of(running: Running) -> Rule | None:
     """Return what others have to heed of work that runs already."""
+    # What others heed of it; where it may go itself is decided already.
     if not running.spread and not running.apart_from:
         return None
     return Rule((), running.spread, _read_apart("running", running.apart_from))
@@ -58,6 +59,7 @@ def _read_values(what: str, name: str, values: object) -> frozenset[str]:
 
 
 def _read_apart(what: str, apart_from: Apart) -> tuple[tuple[str, str], ...]:
+    # A name alone means: not on the same node.
     named = {NODE: apart_from} if isinstance(apart_from, str) and apart_from else apart_from or {}
     if not isinstance(named, Mapping) or not all(
         isinstance(it, str) and it for pair in named.items() for it in pair

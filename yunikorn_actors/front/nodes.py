@@ -1,4 +1,4 @@
-"""The nodes of a front, with what ran on them before, and as a program looks at one."""
+"""The nodes of a front, what ran on them before, and one node as a program looks at it."""
 
 import time
 from collections import Counter
@@ -91,14 +91,17 @@ class Nodes(Generic[L]):
             AskRecord(app=app, key=item.key, running=item, rule=rule_of(item))
             for app, item in zip(applications, running, strict=True)
         ]
+        # Their keys are taken from here on, although the core has not answered.
         for record in records:
             self._asks.keys.enter(record)
+        # Listed before the answer: the program may drain or remove it meanwhile.
         node = self._by_id[name] = _Node(info=info, accepted=accepted, recovered=records)
         self._asks.idle_since[name] = time.monotonic()
         self._new.asked(name, node)
         self.changes += 1
         for record in records:
             if record.rule is not None:
+                # Counted by the rules at once, as it runs there whatever the core answers.
                 self._asks.whereabouts.enter(record, name)
         existing = tuple(
             replace(it, allocation_key=record.core_key)
@@ -124,6 +127,7 @@ class Nodes(Generic[L]):
                     f"add_node: {item.key!r} of {item.application!r} runs on {item.node_id!r}, not "
                     f"on {node_id!r}; pass each node what runs there"
                 )
+            # Twice in one call: neither has a record yet, so the records would not show it.
             if item.key in app.by_key or (item.application, item.key) in seen:
                 raise Duplicate(
                     f"add_node: {item.key!r} of {item.application!r} is there already; report it "
@@ -140,6 +144,7 @@ class Nodes(Generic[L]):
             uuid=record.uuid,
             placeholder=record.is_placeholder,
         )
+        # Without an ask of this program, its own report is all that there is.
         if (ask := record.ask) is None:
             return existing
         return replace(
@@ -154,6 +159,7 @@ class Nodes(Generic[L]):
         """Types that are not named stay."""
         node = self._find(node_id)
         whole = si.Resource.of({**_capacity(node), **size.amounts()})
+        # Written into the records, so that a later report has the new size.
         node.info = replace(node.info, schedulable_resource=whole)
         self._session.outbox.put(
             si.NodeInfo(node_id=node_id, action=si.ActionFromRM.UPDATE, schedulable_resource=whole)
@@ -177,12 +183,14 @@ class Nodes(Generic[L]):
     def leases_on(self, node_id: str) -> list[L]:
         self._find(node_id)
         records = self._asks.there.get(node_id, ())
+        # Placeholders have room there and no lease.
         return [self._asks.lease_of(it) for it in records if it.lease is not None]
 
     def change(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
         self._find(node_id).is_drained = state == "draining"
+        # What may be spread depends on which nodes take work.
         self.changes += 1
         self._session.outbox.put(si.NodeInfo(node_id=node_id, action=action))
         self._session.readers.notify(NodeChanged(node_id=node_id, state=state))
@@ -192,6 +200,7 @@ class Nodes(Generic[L]):
         node = self._find(node_id)
         self._forget(node_id)
         self.changes += 1
+        # Only if it still waits for its answer; else the promise was kept already.
         node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
         for record in node.recovered:
             self._asks.drop(record)
@@ -218,6 +227,7 @@ class Nodes(Generic[L]):
         return [
             CandidateNode(name, it.info.attributes)
             for name, it in self._by_id.items()
+            # Not before it was accepted: nothing can be placed there.
             if it.is_known and not it.is_drained
         ]
 
@@ -236,6 +246,7 @@ class Nodes(Generic[L]):
                 here.append(record)
             else:
                 self._asks.lose(record, f"node {record.running.node_id} was removed")
+        # Answers to former requests say nothing about these.
         self._new.forget()
         for name, node in self._by_id.items():
             self._new.asked(name, node)
@@ -246,6 +257,7 @@ class Nodes(Generic[L]):
                 action=actions.CREATE_DRAIN if node.is_drained else node.info.action,
                 existing_allocations=(
                     *map(self._existing, there[name]),
+                    # What was placed before the program asked: it runs there, too.
                     *self._applications.early_on(name),
                 ),
             )
@@ -263,8 +275,10 @@ class Nodes(Generic[L]):
         node = self._answered(update.node_id)
         if node is None:
             return
+        # Only now they become leases: on a rejected node nobody has them.
         leases = [lease for it in node.recovered if (lease := self._asks.hold(it)) is not None]
         node.recovered.clear()
+        # Known already: this is the answer to a report after a reconnection.
         was_known, node.is_known = node.is_known, True
         self.changes += 1
         if not was_known:
@@ -277,9 +291,11 @@ class Nodes(Generic[L]):
             return
         self._forget(update.node_id)
         self.changes += 1
+        # Records that never became leases, so nobody is informed of them.
         for record in node.recovered:
             self._asks.drop(record)
         reason = " ".join(update.reason.split())
+        # Known before and refused now, as after a restart of the core with another configuration.
         if node.is_known:
             for record in self._applications.records:
                 if record.is_held and record.running.node_id == update.node_id:
@@ -426,6 +442,7 @@ class Named(Mapping[str, T]):
 
 def existing_allocation(partition: str, item: Running) -> si.Allocation:
     """Return what runs already as the core is sent it, under the key of the program."""
+    # With the devices that it has: the core must not give those to others.
     devices = {si.constants.GPU_DEVICES: written(item.devices)} if item.devices else {}
     return si.Allocation(
         allocation_key=item.key,

@@ -1,11 +1,11 @@
-"""All that a front can do for its program: check a call, take the lock, have it done, answer.
+"""The operations of a front: check a call, take the lock, have it done, answer.
 
 The nouns have modules of their own: `Session` (whether the front is open, and the one lock),
 `Nodes`, `Applications`, `Asks` (with their leases, their `Keys` and `EndedAsks`), `Readers` (of
 events), `Outbox` (what goes to the core) and `FrontCallback` (what comes from it). `Explanations`
-answer what has become of an ask.
+answers what has become of an ask.
 
-`report` is for a core that may have forgotten all of it, or all but the last of it: it is not known
+`report` is for a core that may have forgotten all of it, or all but the last of it: nobody knows
 which of the last requests arrived, and which of the last answers were lost. So everything is
 reported as it is in the records: applications, nodes with what runs there, and asks that wait, in
 the order in which they were made. A core that resumes from its journal compares; to any other it is
@@ -86,6 +86,7 @@ class Explanations:
     def explain(self, application: str, key: str) -> AskStatus:
         """Ask the core where an ask waits; the lock is not held meanwhile."""
         check_names("explain", application=application, key=key)
+        # Twice: between the look at the records and the answer of the core it may have moved on.
         for _ in range(2):
             with self._session:
                 known, waits_as = self._known(application, key)
@@ -94,6 +95,7 @@ class Explanations:
             try:
                 why = self._session.core.explain(application, waits_as, partition=self._partition)
             except UnknownAsk:
+                # Placed, or not there yet: the second look at the records tells.
                 continue
             except ConnectionLost as error:
                 text = f"{key} of {application}: it waits; the reason is not known: {error}"
@@ -133,6 +135,7 @@ class Explanations:
         try:
             return reason.result(within_s)
         except TimeoutError:
+            # The thread goes on, and its answer is nobody's.
             return UNSAID
 
     def _with_its_claimant(self, known: AskStatus, core_key: str) -> AskStatus:
@@ -142,6 +145,7 @@ class Explanations:
             why = core.explain(known.application, core_key, partition=self._partition)
         except (UnknownAsk, ConnectionLost):
             return known
+        # Neither is an error: it has just ended, or begun anew.
         if why.waits or why.preempting is None:
             # It was confirmed, or its key asked for again, a moment ago.
             return known
@@ -180,11 +184,13 @@ class Explanations:
 
 def report(applications: Applications[L], nodes: Nodes[L], endings: Iterable[Ending]) -> list[Item]:
     """Return all that is to be sent; from now on answers are taken as answers to this."""
+    # Only those that cannot be taken for the end of something later.
     due = [it for it in endings if _is_due(applications, nodes, it)]
     # Nodes before the records are looked at: with one that has gone its leases are lost.
     infos = nodes.again()
     asks = sorted(
         (it for it in applications.records if it.stage is AskStage.WAITS and it.ask is not None),
+        # In their order, so that older asks keep their place in the queue of the core.
         key=lambda record: record.number,
     )
     return [*due, *applications.again(), *infos, *(it.ask for it in asks if it.ask is not None)]
@@ -196,9 +202,11 @@ def _is_due(applications: Applications[L], nodes: Nodes[L], ending: Ending) -> b
         return ending.node_id not in nodes.ids
     app = applications.find(ending.application_id)
     if app is None:
+        # It has gone here, so the core has to learn that whatever it knows.
         return True
     if isinstance(ending, si.RemoveApplicationRequest):
         return not app.is_known
+    # By its UUID it cannot be mistaken for another one.
     if isinstance(ending, si.AllocationRelease) and ending.uuid:
         return True
     record = app.by_core_key.get(ending.allocation_key)
@@ -241,7 +249,9 @@ class Operations(Generic[L]):
         reason = error
         if not isinstance(reason, CoreError):
             reason = CoreFailed(f"the front failed: {masked_repr(error)}")
+        # Under the lock, so that no call of the program gets in between.
         with self.session.lock:
+            # Only the first reason counts; a second end would report another one.
             if not self.session.close(reason):
                 return
             self._nodes.end(reason)
@@ -282,6 +292,7 @@ class Operations(Generic[L]):
         """It has not come back yet."""
         with self.session.lock:
             now = self.session.connection
+            # Closed or connected meanwhile: the attempt says nothing any more.
             if now.state == "away":
                 self.session.connection = replace(now, attempts=now.attempts + 1, reason=str(error))
 
@@ -292,9 +303,11 @@ class Operations(Generic[L]):
         """Report everything to a core that is there again, unless it has gone meanwhile."""
         with self.session.lock:
             sent = endings()
+            # Gone again while it was being reported: the next time everything is reported anew.
             if sent is None or self.session.connection.state != "away":
                 return
             outbox = self.session.outbox
+            # What was sent and may have been lost, and what was never sent.
             ended = [*sent, *outbox.unsent_endings()]
             outbox.resume(report(self._applications, self._nodes, ended))
             self._changed(Connection(state="connected", address=self.session.connection.address))
@@ -360,6 +373,7 @@ class Operations(Generic[L]):
         """Take all or none."""
         asks = tuple([it.ask for it in asked])
         check_arguments("ask", si.AllocationRequest(rm_id=self.options.rm_id, asks=asks))
+        # All or none: the form and the keys of all are looked at before the first is sent.
         with self.session:
             if app.ended is not None:
                 raise anew(app.ended)
@@ -369,7 +383,9 @@ class Operations(Generic[L]):
             for it in asked:
                 record = self._asks.ask(app, it)
                 records.append(record)
+                # The core may have placed it before it was asked for, after a restart.
                 self._applications.claim(record)
+        # Of the first: all asks of one call have the same deadline.
         if asked[0].deadline_s:
             # What is alike but for its key is explained once.
             alike = (si.to_json(structs.replace(asks[0], allocation_key="")), asked[0].fits)
@@ -378,9 +394,11 @@ class Operations(Generic[L]):
 
     def _withdraw_late(self, passed: Sequence[Due]) -> None:
         """They are withdrawn together; what each lacked is asked for as long as that is quick."""
+        # For all of them together: an error must not come a minute late for many asks.
         end_s = time.monotonic() + PATIENCE_S
         reasons: dict[Hashable, str] = {}
         for _, _, record, alike in passed:
+            # Placed while the ones before it were explained.
             if record.stage is not AskStage.WAITS:
                 continue
             if alike not in reasons:
@@ -395,6 +413,7 @@ class Operations(Generic[L]):
         The core then asks nothing about them, which is most of the messages of an ask, and takes
         many alike as one run.
         """
+        # A callback may say something of any ask, so the core has to ask about all.
         if self.callback.program.answers("predicates"):
             return {}
         return {si.constants.TAG_PREDICATES: "false"}
@@ -402,6 +421,7 @@ class Operations(Generic[L]):
     def still_waits(self, record: AskRecord[L], after_s: float) -> StillWaiting:
         """Say what an ask waits for; one that was only looked at is not asked about."""
         name, key = record.app.id, record.key
+        # Without a wait nothing is asked: a look must be quick.
         waited = f" after {after_s:g} s: " if after_s > 0 else ""
         why = self.explanations.reason(name, key, PATIENCE_S) if waited else ""
         return StillWaiting(

@@ -1,4 +1,4 @@
-"""Requests go out to the core here, in the order in which they were written.
+"""The outbox: requests to the core, sent in the order in which they were written.
 
 The records of a front and the order of its requests have to agree, so a request is put here under
 the lock of the records. It is sent after that lock was left, by the thread that has put it, unless
@@ -8,7 +8,7 @@ for answers. There is no bound: the program keeps a future or a lease for each i
 more.
 
 One thread at a time sends, so the order is kept. A thread that finds another one sending leaves its
-items: who sends looks again after it has finished, so nothing is forgotten.
+items: the one that sends looks again after it has finished, so nothing is forgotten.
 
 The thread of the outbox also waits for what falls due, such as the end of a grace time.
 """
@@ -110,9 +110,11 @@ class Outbox:
         # Looked at again after each turn: what came meanwhile was put by a thread that found this
         # one sending.
         while self._items and not self._is_left:
+            # The loop never sends: a program on it would stand still meanwhile.
             if threading.get_ident() == self.loop_thread:
                 self._leave_the_rest()
             elif not self._sending.acquire(blocking=False):
+                # Somebody sends: who sends looks again, so these items are not forgotten.
                 return
             else:
                 try:
@@ -124,6 +126,7 @@ class Outbox:
 
     def answered(self) -> None:
         """The core has called back; send what was put here meanwhile."""
+        # Without a lock: a number that is off by one only sends a little later.
         self._ahead = 0
         if self._items:
             self.send()
@@ -133,6 +136,7 @@ class Outbox:
             for _ in range(AHEAD_MAX):
                 if not self._items:
                     return
+                # A signal of the program comes between two requests, never within one.
                 if interrupt.has_come or self._must_wait(self._items[0]):
                     break
                 self._ahead += 1
@@ -148,6 +152,7 @@ class Outbox:
     def _must_wait(self, item: Item) -> bool:
         """Whether it is to be gathered, or the core or a directory of users may keep it waiting."""
         return (
+            # In the order of their cost: a number, a type, a question to the core.
             self._ahead >= AHEAD_MAX
             or type(item) is si.AddApplicationRequest
             or not self._core.has_room(self._rm_id)
@@ -173,6 +178,7 @@ class Outbox:
 
     def settle(self) -> None:
         """Wait until nothing is being sent any more."""
+        # Taken and given back: who holds it has finished its request by then.
         with self._sending:
             pass
 
@@ -188,6 +194,7 @@ class Outbox:
 
     def resume(self, items: list[Item]) -> None:
         """Send these in place of what has gathered."""
+        # All of it at once: what gathered was for a core that has forgotten it.
         with self._changed:
             self._items.clear()
             self._items.extend(items)
@@ -203,6 +210,7 @@ class Outbox:
             self._changed.notify()
 
     def join(self, timeout: float) -> None:
+        # Called from the thread itself it would wait for ever.
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -213,15 +221,18 @@ class Outbox:
             while self._await_work():
                 while due := self._next_due():
                     due()
+                # Once for all that is left, so that their order is kept.
                 with self._sending:
                     while self._is_left_any():
                         self._send_or_hold()
+                # The callers send again from here on; what they left in this moment goes first.
                 self.send()
         except BaseException as error:  # noqa: BLE001 - the edge: it ends the front
             self._failed(error)
 
     def _await_work(self) -> bool:
         with self._changed:
+            # Also while it is held: what falls due has to be done in time.
             while not self._is_left or (self._is_held and not self._is_closed):
                 seconds = self._due[0][0] - time.monotonic() if self._due else None
                 if seconds is not None and seconds <= 0:
@@ -240,6 +251,7 @@ class Outbox:
         with self._changed:
             if self._is_closed or self._is_held:
                 return False
+            # Only here it becomes false: a caller then sends by itself.
             self._is_left = self._is_left and bool(self._items)
             if not self._is_left:
                 self._ahead = 0
@@ -271,6 +283,7 @@ def _is_ending(item: Item) -> TypeGuard[Ending]:
 
 
 def _may_follow(last: Item, item: Item) -> bool:
+    # A rank that falls would change the order: the core takes one kind after the other.
     before, place = _PLACES[type(last)], _PLACES[type(item)]
     return before.request == place.request and before.rank <= place.rank
 

@@ -1,4 +1,4 @@
-"""What a front writes down: plain data, which `Applications`, `Asks` and `Keys` change."""
+"""The records of a front: plain data, which `Applications`, `Asks` and `Keys` change."""
 
 import weakref
 from collections import deque
@@ -144,6 +144,7 @@ class Unanswered(Generic[T]):
     def __init__(self) -> None:
         self._by_id: dict[str, deque[T]] = {}
 
+    # Several of the same id: one may have been taken back before its answer came.
     def asked(self, name: str, item: T) -> None:
         self._by_id.setdefault(name, deque()).append(item)
 

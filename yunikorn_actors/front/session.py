@@ -1,4 +1,4 @@
-"""Whether a front is open, its one lock, where its parts send, and who waits for the core.
+"""The session: whether a front is open, its one lock, and who waits for the core.
 
 The core calls on its delivery thread, the program on any of its own, and a grace time ends on the
 thread of the outbox. One lock keeps them apart, and this is its whole discipline:
@@ -11,8 +11,8 @@ thread of the outbox. One lock keeps them apart, and this is its whole disciplin
   need none.
 - `Outbox`, `SlowFits`, `CallbackThreads` and each subscription have a lock of their own that is
   taken last.
-- A thread that holds it never waits, calls the core or calls the program: requests are put into
-  the outbox, done callbacks have threads of their own.
+- A thread that holds it never waits, calls the core or calls the program: requests are put into the
+  outbox, done callbacks have threads of their own.
 """
 
 import os
@@ -52,6 +52,7 @@ class Session(Generic[L]):
         self.connection = Connection(state="closed", reason="it was not started")
         self.is_inside: Callable[[], bool] = core.is_inside
         """Whether the code that runs was called by the core, which waits for it."""
+        # Of this process: in a fork the threads of the core are missing.
         self._process = os.getpid()
         self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
@@ -78,21 +79,25 @@ class Session(Generic[L]):
         # Before the lock: in a forked process its owner may be gone for ever.
         self.check()
         self.lock.acquire()
+        # Closed while it waited for the lock.
         if self._closed is not None:
             self.lock.release()
             raise anew(self._closed)
 
     def __exit__(self, *_: object) -> None:
         self.lock.release()
+        # After the lock was left: sending may wait for the core.
         self.outbox.send()
 
     def unless_closed(self, change: Callable[[], None]) -> None:
         """Make a change that the end has made already if it came first."""
+        # Outside of the lock, like every call; a closed front has nothing to change.
         try:
             self.check()
         except CoreError:
             return
         with self.lock:
+            # Again under the lock: it may have been closed in between.
             if self._closed is None:
                 change()
         self.outbox.send()
@@ -119,6 +124,7 @@ class Session(Generic[L]):
     def no_reply(self, what: str) -> NoReply:
         """Say where no answer came from, and what may be the reason."""
         text = f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s"
+        # A core elsewhere may not be reachable; one here may be held up by the program.
         if self.connection.address:
             return NoReply(f"{text}: {self.connection}; make the call again, or look at connection")
         return NoReply(f"{text}: while fits or a callback runs, the core delivers nothing")
@@ -130,6 +136,7 @@ def undone(undo: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        # An answer of the core is no reason to take anything back.
         is_answer = isinstance(error, CoreError) and not isinstance(error, NoReply)
         if not is_answer:
             with suppress(CoreError):

@@ -1,4 +1,4 @@
-"""Where asks may go, as a rule on the attributes of nodes.
+"""Spreading: where asks may go, as a rule on the attributes of nodes.
 
 The core asks before it places, so a rule is kept at the decision, and not by what the program has
 been informed of. Between a yes and its placement other questions come. So an ask counts where it
@@ -67,9 +67,11 @@ class Whereabouts(Generic[L]):
 
     def objection(self, record: AskRecord[L], node_id: str) -> str:
         """Say why it may not go there; if it may, it counts as being there."""
+        # Over or placed: what it was asked about is of no use to anybody any more.
         if record.rule is None or record.stage is not AskStage.WAITS:
             return ""
         self.leave(record)
+        # A placeholder of its group keeps room for it on that very node.
         kept = None if record.is_placeholder else self._kept.get(_room_of(record, node_id))
         if kept:
             # It takes over room that was spread when it was placed, whatever nodes came since.
@@ -81,6 +83,7 @@ class Whereabouts(Generic[L]):
         place = self.places.place(node_id)
         why = "it is being removed" if place is None else self._why_not(record, record.rule, place)
         if why:
+            # Asked about again when something has changed, as the rule may hold no longer.
             self._refused.add(record)
         else:
             self._enter(record, node_id)
@@ -90,6 +93,7 @@ class Whereabouts(Generic[L]):
         """Count one that is placed."""
         self.leave(record)
         self._enter(record, node_id)
+        # Only what is placed keeps room; what is about to be does not.
         if record.is_placeholder:
             self._kept[_room_of(record, node_id)][record] = None
 
@@ -99,6 +103,7 @@ class Whereabouts(Generic[L]):
             return
         groups = [_spread_group(record, record.rule)] if record.rule.spread else []
         groups += [_apart_group(*it) for it in record.rule.apart]
+        # An attribute that the node does not have counts as one value of its own.
         there = [(group, place.value(group[1]) or "") for group in groups]
         self._at[record] = there
         for group, value in there:
@@ -107,6 +112,7 @@ class Whereabouts(Generic[L]):
     def leave(self, record: AskRecord[L]) -> None:
         self._refused.discard(record)
         placeholder = self._taken.pop(record, None)
+        # Its member went elsewhere or is over: the placeholder counts again at its place.
         if placeholder is not None and placeholder.is_held:
             self.enter(placeholder, placeholder.running.node_id)
         room = _room_of(record, record.running.node_id)
@@ -117,6 +123,7 @@ class Whereabouts(Generic[L]):
             counts = self.counts[group]
             counts[value] -= 1
             if not counts[value]:
+                # Empty counters are removed, as a spread is over the values that there are.
                 del counts[value]
                 if not counts:
                     del self.counts[group]
@@ -147,6 +154,7 @@ class Whereabouts(Generic[L]):
         if value is None:
             return f"its {rule.spread} is not known"
         counts = self.counts[_spread_group(record, rule)]
+        # With its own value, which may be that of no node that takes work.
         fewest = min(self._values_of(rule) | {value}, key=lambda it: (counts[it], it))
         if counts[value] > counts[fewest]:
             return (
@@ -157,6 +165,7 @@ class Whereabouts(Generic[L]):
 
     def _values_of(self, rule: Rule) -> frozenset[str]:
         """Return what nodes have that take work, and to which the ask may go otherwise."""
+        # Worked out once for all asks of a rule, and anew when the nodes have changed.
         if self._seen_changes != self.places.changes:
             self._seen_changes = self.places.changes
             self._values.clear()

@@ -1,4 +1,4 @@
-"""What happens, as it happens: a union of classes, each with a `kind` of its own.
+"""Events of a front: a union of classes, each with a `kind` of its own.
 
 Compare `event.kind`, or match the class: a type checker then knows which fields there are.
 """
@@ -188,6 +188,7 @@ class Subscription(Generic[E]):
     def notify(self, event: E) -> None:
         """Keep an event until it is taken; beyond what there is room for it is counted."""
         with self._lock:
+            # Once some were dropped no more are kept: a gap in the middle would not be noticed.
             if len(self._kept) < ROOM and not self._dropped:
                 self._kept.append(event)
             else:
@@ -197,11 +198,13 @@ class Subscription(Generic[E]):
     def end(self, failure: CoreError | None) -> None:
         """What was received can still be taken; then the iteration ends, or raises the failure."""
         with self._lock:
+            # The first reason stays, also when its reader closes itself later.
             self._failure, self._is_over = self._failure or failure, True
         self._wake()
 
     def close(self) -> None:
         """Hear nothing more."""
+        # First out of the readers, so that nothing comes after the end.
         self._leave(self)
         self.end(None)
 
@@ -213,12 +216,14 @@ class Subscription(Generic[E]):
         with self._lock:
             if self._kept:
                 return self._kept.popleft()
+            # Reported once, before what comes after the gap.
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 raise ResponsesLost(
                     f"{dropped} events were dropped here, because {ROOM} before them were not "
                     "taken; name the kinds that you need, or iterate again to go on behind them"
                 )
+            # Behind everything that was received: that can still be taken.
             if self._is_over and self._failure is not None:
                 raise anew(self._failure)
             return None
@@ -233,6 +238,7 @@ class Readers(Generic[L]):
         events, so where many happen nothing is called and no event is made for nobody."""
 
     def add(self, reader: Subscription[AnyEvent[L]]) -> None:
+        # A new list: a reader may leave while events are being given out.
         self.refs = [weakref.ref(it) for it in (*self._present(), reader)]
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:

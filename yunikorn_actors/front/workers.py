@@ -1,4 +1,4 @@
-"""Where the functions of an executor run: on threads or in processes of this computer, or on Dask.
+"""Workers: where the functions of an executor run, on threads, in processes or on Dask.
 
 Each call is made on a thread of the front that has nothing else to do. It runs the function, or
 waits for it.
@@ -69,6 +69,7 @@ class _Process:
         self._here, there = context.Pipe()
         self.process: Final = context.Process(target=serve, args=(there,), daemon=True)
         self.process.start()
+        # Only the process has this end: it would otherwise not see that the other one closed.
         there.close()
 
     def run(self, data: bytes) -> Any:  # noqa: ANN401
@@ -76,10 +77,12 @@ class _Process:
             self._here.send_bytes(data)
             is_result, value = pickle.loads(self._here.recv_bytes())  # noqa: S301 - of our own process
         except (EOFError, OSError):
+            # It has gone without an answer: what it was doing is not known.
             self.process.join()
             raise BrokenExecutor(
                 f"the process of the function has ended with {self.process.exitcode}"
             ) from None
+        # What the function raised is raised here, with its own traceback.
         if is_result:
             return value
         raise value
@@ -108,12 +111,14 @@ class Processes:
         with self._lock:
             self._busy[lease] = worker
         try:
+            # Asked back before it ran: the process is ended as soon as it runs.
             if lease.state != "held":
                 self.stop(lease)
             return worker.run(data)
         finally:
             with self._lock:
                 del self._busy[lease]
+                # Ended, or ended for its lease: a process in such a state is not used again.
                 is_fit = worker.process.is_alive() and lease.state == "held"
                 if is_fit:
                     self._idle.append(worker)
@@ -125,6 +130,7 @@ class Processes:
         with self._lock:
             worker = self._busy.get(lease)
             if worker is not None:
+                # Killed only if the lease is lost: until then the function may end by itself.
                 (worker.process.kill if lease.lost else worker.process.terminate)()
 
     def close(self) -> None:
@@ -155,6 +161,7 @@ class Dask:
         self._busy: dict[Lease, Any] = {}
 
     def run(self, lease: Lease, call: Callable[[], Any]) -> Any:  # noqa: ANN401
+        # Pinned to its worker: the room that it has is there and nowhere else.
         future = self._client.submit(call, workers=[lease.node_id], pure=False)
         with self._lock:
             self._busy[lease] = future
