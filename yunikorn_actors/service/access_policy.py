@@ -1,4 +1,4 @@
-"""Who may reach the service: what is needed beyond this computer, and the files it is read from."""
+"""Who may reach the service: what is needed beyond this computer, and the files that say so."""
 
 import ipaddress
 import ssl
@@ -70,6 +70,7 @@ class TokenFiles(NamedTuple):
                 raise Unsafe(f"--read-token-file: --token-file {self.full} has a second line, too")
             tokens += _tokens_in("--read-token-file", self.reading, 1)
         full, read = (*tokens, "")[:2]
+        # With one token for both, a caller that should only read could change everything.
         if full == read:
             raise Unsafe("the token for reading alone is the full token, too: give it another one")
         return full, read
@@ -80,6 +81,7 @@ class TokenFiles(NamedTuple):
 
     def can_be_followed(self) -> bool:
         """Whether they can be read again, which a pipe cannot."""
+        # A pipe gives its text once: it cannot be looked at again.
         return bool(self.given) and all(it.is_file() for it in self.given)
 
     def exposed(self) -> list[str]:
@@ -182,16 +184,19 @@ def _time_fault(server: ssl.SSLContext, certificate: Path) -> str:
     """
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
+    # Without its chain: only the time of the certificate matters here.
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     client.load_verify_locations(certificate)
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(down, up)
     answering = server.wrap_bio(up, down, server_side=True)
     try:
+        # Client, server, client: then the client has looked at the certificate.
         for side in (asking, answering, asking):
             with suppress(ssl.SSLWantReadError):
                 side.do_handshake()
     except ssl.SSLCertVerificationError as error:
+        # Any other reason is for the clients to see; only the time is known to all of them.
         return _TIMES.get(error.verify_code, "")
     return ""
 
@@ -205,12 +210,14 @@ def _tokens_in(option: str, path: Path, most: int) -> tuple[str, ...]:
     """Read one token a line; nothing that is raised here tells any of it."""
     try:
         with path.open(encoding="ascii") as file:
+            # Bounded: a file that is none must not be read whole.
             text = file.read(2 * most * LONGEST_TOKEN)
     except OSError as error:
         raise Unsafe(f"{option} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Unsafe(f"{option} {path} must be plain ASCII") from None
     tokens = tuple(line.strip() for line in text.strip().split("\n"))
+    # Nothing of the file is shown: it holds secrets.
     if len(tokens) > most or not all(map(_is_token, tokens)):
         lines = "one word" if most == 1 else "one word a line, two lines at most,"
         raise Unsafe(

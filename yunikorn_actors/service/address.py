@@ -1,4 +1,4 @@
-"""How the address of a service is written and taken, and what a client trusts there."""
+"""The address of a service: how it is written and taken, and what a client trusts there."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What a connection that breaks leaves behind, and when the next attempt is due."""
+"""Breaks: what a connection that breaks leaves behind, and when the next attempt is due."""
 
 import random
 import threading
@@ -23,6 +23,7 @@ def backoff() -> Iterator[float]:
     """Yield how long to wait before each next attempt."""
     delay = FIRST_DELAY_S
     while True:
+        # Spread, as many clients come back at the same moment.
         yield delay * random.uniform(0.5, 1.0)  # noqa: S311 - to spread clients, not to hide anything
         delay = min(2 * delay, LONGEST_DELAY_S)
 
@@ -41,13 +42,16 @@ class SentEndings:
     def note(self, request: si.AllocationRequest | si.ApplicationRequest | si.NodeRequest) -> None:
         endings = _endings(request)
         now = time.monotonic()
+        # Old ones are forgotten here, so no timer is needed.
         with self._lock:
+            # Older ones have arrived: a break would have been noticed since.
             while self._kept and self._kept[0][0] < now - KEPT_S:
                 self._kept.popleft()
             if endings:
                 self._kept.append((now, endings))
 
     def take(self) -> list[Ending]:
+        # Taken once: the report that goes out next has all of them.
         with self._lock:
             taken = [it for _, endings in self._kept for it in endings]
             self._kept.clear()

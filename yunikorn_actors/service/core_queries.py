@@ -1,4 +1,4 @@
-"""What a read side cannot know and has to ask its core: each question with a plain answer.
+"""Questions of a read side to its core, each with a plain answer.
 
 A read side may live in another process, so questions and answers are plain values. What is to be
 changed is a question as well: whether it was done. The answers that take long are counted here by
@@ -85,6 +85,7 @@ class Causes:
         question = WaitingQuestion(by_cause=True)
         causes = self._core.questions.count_waiting(partition, question).causes
         took_s = self._now_s() - begin_s
+        # A long count is asked for less often, so the planner stays free.
         holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
         self._found[partition] = (self._now_s() + holds_s, causes)
         return causes

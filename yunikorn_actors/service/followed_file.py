@@ -62,6 +62,7 @@ class FollowedFile(ABC, Generic[T]):
     def _follow(self) -> None:
         while True:
             self._woken.wait(LOOK_S)
+            # Cleared before the look: a request that comes meanwhile wakes the thread again.
             self._woken.clear()
             if self._is_stopping:
                 return
@@ -76,10 +77,12 @@ class FollowedFile(ABC, Generic[T]):
         try:
             found = self._read()
         except (OSError, ConfigError, Unsafe) as error:
+            # As if nothing was loaded: what comes back is taken, though it may be the same.
             self._seen = self._loaded = None
             self._refuse(getattr(error, "strerror", None) or str(error))
             return
         former, self._seen = self._seen, found
+        # Found twice, and not what is in force; or wanted, whatever it is.
         if is_wanted or (found == former and found != self._loaded):
             self._loaded = found
             self._take(found)

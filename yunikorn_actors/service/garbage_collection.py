@@ -1,4 +1,4 @@
-"""Full collections of garbage that look at what is new: for a process that belongs to the service.
+"""Garbage collection in a service: full collections look only at what is new.
 
 A full collection looks at every object that there is, and meanwhile no thread runs. With a million
 waiting asks that is half a second. So what has survived a full collection is frozen: the next one
@@ -39,6 +39,7 @@ class BriefCollections:
             gc.freeze()
 
     def __call__(self, phase: str, info: dict[str, Any]) -> None:
+        # Young generations are quick, and are left as they are.
         if info["generation"] != _FULL:
             return
         if phase == "start":
@@ -50,5 +51,6 @@ class BriefCollections:
         # Counted here: to ask how much is frozen walks through all of it.
         self._frozen += len(gc.get_objects(_FULL))
         gc.freeze()
+        # Measured after it: the next whole one is due at twice as much.
         if self._is_whole:
             self._whole_at = max(self._least, 2 * self._frozen)

@@ -28,8 +28,10 @@ class LogStyle(NamedTuple):
         """Write lines of this level and above to a stream; what is returned ends that."""
         handler = logging.StreamHandler(stream)
         handler.setFormatter(_Json() if self.format == "json" else _Text())
+        # A logger of its own: a program with a logger of this name keeps that.
         ours = logging.Logger("yunikorn_actors")  # noqa: LOG001 - `getLogger` would share it
         ours.addHandler(handler)
+        # The libraries write there; their lines get the same form.
         root = logging.getLogger()
         root.addHandler(handler)
         end_ours = enable_logs(ours, self.level)
@@ -71,4 +73,5 @@ def _message(record: logging.LogRecord) -> str:
     text = record.getMessage()
     if record.exc_info and record.exc_info[1] is not None:
         text += "\n" + "".join(traceback.format_exception(record.exc_info[1])).rstrip()
+    # Our own lines are masked where they are written.
     return text if hasattr(record, "origin") else masked(text)

@@ -1,4 +1,4 @@
-"""A front whose service goes away and comes back: connect and register again, report what there is.
+"""Reconnecting: a front whose service goes away and comes back registers again and reports.
 
 The delay between two attempts grows and is bounded. It varies, so that the clients of a service
 that comes back do not all come at once.
@@ -41,6 +41,7 @@ class Reconnecting:
         """Called on the thread of the conversation that has ended."""
         self._front.went_away(error)
         with self._lock:
+            # A thread is at it: it sees that the connection has broken again.
             if self._is_trying:
                 return
             self._is_trying = True
@@ -57,6 +58,7 @@ class Reconnecting:
     def _come_back(self) -> None:
         since = time.monotonic()
         for delay in backoff():
+            # With the delay: an attempt that would come too late is not made.
             if time.monotonic() - since + delay > self._give_up_after:
                 self._give_up()
                 return
@@ -67,6 +69,7 @@ class Reconnecting:
             except Exception as error:  # noqa: BLE001 - the edge: whatever it is, it is tried again
                 self._front.tried(error)
                 continue
+            # Under the lock: a break between the look and the end would start no thread.
             with self._lock:
                 # It may have broken again meanwhile, and then it is still this thread's affair.
                 if self._core.away is None:
@@ -75,8 +78,10 @@ class Reconnecting:
 
     def _register(self) -> None:
         self._core._connect_anew().open()
+        # What is being sent ends first, or the report would not be the first message.
         self._front.settle()
         self._core.register_resource_manager(self._front.registration, self._front.callback)
+        # Only now is it there: everything is reported in one go.
         self._front.came_back(self._endings)
 
     def _endings(self) -> list[Ending] | None:

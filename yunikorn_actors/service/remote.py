@@ -81,6 +81,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
         if parted(address) is None:
             raise InvalidRequest(f"address: must be HOST:PORT, not {address!r:.100}")
         self.address: Final = address
+        # Made when it connects: the token may change until then.
         self._make_link = partial(_link, address, token, Trust(ca, cert, key))
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
@@ -123,9 +124,11 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                     break
                 except ConnectionLost:
                     delay = next(delays)
+                    # The next attempt would come too late: the last error is what is raised.
                     if time.monotonic() + delay >= deadline:
                         raise
                     time.sleep(delay)
+                # A new link: a channel that has failed keeps its failure for a while.
                 self._connect_anew()
         except BaseException:
             self.stop()
@@ -163,6 +166,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
 
     def _leave(self, conversation: "Conversation", deadline: float) -> None:
         conversation.end()
+        # After a failure nobody is there to be asked.
         if self._failure is None:
             try:
                 name = m.ResourceManager(rm_id=conversation.rm_id)
@@ -216,6 +220,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
             self._replaced.discard(former)
         if former is not None:
             former.end()
+        # Stopped while it was registering: nothing of it may stay.
         if is_stopped:
             conversation.end()
             raise CoreStopped("the connection was closed: make another one")
@@ -231,9 +236,11 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
     def submit_checked(self, request: Update) -> None:
         """Send a request whose form was checked."""
         self.check_running()
+        # Noted first: if the connection breaks now, it has to be sent again.
         self.sent.note(request)
         said = _said(request)
         conversation = self._conversation_of(request.rm_id)
+        # One that was ended here is replaced by another, and then that takes it.
         while not conversation.say(said):
             if conversation.lost is not None:
                 raise self._error_of(conversation.lost)
@@ -369,6 +376,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
 
     def _fill(self, feed: Feed, records: Iterator[m.Records]) -> None:
         try:
+            # What the service could not keep is counted with what was lost here.
             for told in records:
                 feed.overflow += told.missed
                 feed.send_event(told.records)
@@ -439,6 +447,7 @@ class RemoteCore(UpdateCalls, EventStreams, ScopedCore):
                 self.away = error
             else:
                 self._failure = self._failure or error
+        # Without the lock: what is called here may take it.
         if comes_back and self.when_away is not None:
             self.when_away(error)
         else:
@@ -491,6 +500,7 @@ def _said(request: Update) -> m.Said:
 def _check_config(text: str) -> None:
     """Refuse here what the core would refuse, with every fault and its line."""
     if text.strip():
+        # Any name passes: only the service knows its policies.
         parse_config(text, ANY_NAMES)
 
 

@@ -1,4 +1,4 @@
-"""What each route and each method of gRPC needs: nothing, the read token, or the full token.
+"""The right that each route and each method of gRPC needs: none, to read, or all.
 
 One table has all of them, whichever server answers, and a test compares it with what is served.
 What stands in no list needs the full token: a route that is forgotten here is closed, not open.

@@ -44,9 +44,11 @@ class ConfigFile(FollowedFile[str]):
             self._refuse(str(error))
         else:
             logger.info("configuration {} loaded", self._path)
+            # Whatever the fault was, it is over.
             self._standing.tell("")
 
     def _refuse(self, reason: str) -> None:
+        # Once for each reason: the file is looked at again and again.
         if reason != self._standing.configuration_fault:
             logger.warning("configuration {} refused, the former one stays: {}", self._path, reason)
             self._standing.tell(reason)
@@ -117,6 +119,7 @@ class Serving:
             self._followed.append(ConfigFile(config, core, self.standing))
         if self.access.files.can_be_followed():
             self._followed.append(FollowedTokens(self.access.files, self.tokens))
+        # Made before the core starts, so that they hear its first message.
         self.parts: Final[dict[str, Part]] = {
             name: maker_of(KINDS[name])(self._site(address)) for name, address in addresses.items()
         }
@@ -166,6 +169,7 @@ class Serving:
             file.stop(_left(deadline))
         while self._started:
             self._started.pop().stop(_left(deadline))
+        # Those as well that were never started, as they have taken their addresses.
         for part in self.parts.values():
             part.close()
         self.core.stop(_left(deadline))

@@ -63,6 +63,7 @@ class CurrentTokens:
     def change(self, tokens: Tokens) -> None:
         with self._lock:
             self._tokens = tokens
+            # Under the lock, so that two changes reach everybody in their order.
             for subscriber in self._subscribers:
                 subscriber(tokens)
 
@@ -88,6 +89,7 @@ class FollowedTokens(FollowedFile[Tokens]):
 
     def _take(self, found: Tokens) -> None:
         self._reason = ""
+        # The same text again: nothing is announced, and no stream is cut.
         if found != self._current.now:
             self._current.change(found)
             self._warn()

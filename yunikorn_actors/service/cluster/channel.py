@@ -1,7 +1,8 @@
-"""What waits at the core of a partition until its portal has it: an entry leaves once acknowledged.
+"""The channel of a partition: what waits at its core until its portal has it.
 
 The portal asks again and again, each time with the number of the last entry that it has. So an
-answer that is lost on the way is given once more, and nothing comes twice.
+answer that is lost on the way is given once more, and nothing comes twice. An entry leaves once it
+is acknowledged.
 """
 
 import asyncio
@@ -42,11 +43,13 @@ class Channel:
     def put(self, kind: str, value: object, *, waits: bool = True) -> int:
         """Add an entry and return its number; wait while there is no room."""
         with self._changed:
+            # Bounded: a portal that is gone must not fill the memory; the core waits instead.
             while waits and self._is_bounded and len(self._kept) >= ROOM:
                 self._changed.wait()
             self.last += 1
             if not self._is_closed:
                 self._kept.append(Entry(self.last, kind, value))
+                # On the loop of the host, where the portal waits.
                 self._loop.call_soon_threadsafe(self._news.set)
             return self.last
 
@@ -74,8 +77,10 @@ class Channel:
 
     async def take(self, acknowledged: int, patience_s: float) -> list[Entry]:
         """Return the next entries, none if none comes in time; up to that number they leave."""
+        # Read by `_look`: a portal that asks no more is gone.
         self.asked_s = time.monotonic()
         with self._changed:
+            # What it has is let go of here and nowhere else, as an answer may be lost.
             while self._kept and self._kept[0].number <= acknowledged:
                 self._kept.popleft()
             self._changed.notify_all()
@@ -89,6 +94,7 @@ class Channel:
         return found
 
     def _first(self) -> list[Entry]:
+        # Cleared under the lock that guards the entries: one that comes later sets it again.
         with self._changed:
             self._news.clear()
             return list(islice(self._kept, BATCH))

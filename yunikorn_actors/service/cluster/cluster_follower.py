@@ -1,7 +1,7 @@
-"""A follower of all partitions: what each core tells its followers, brought together.
+"""A follower of all partitions: what each core reports to its followers, brought together.
 
 A resource manager is registered with several cores, each of which knows one partition of its
-configuration. Towards a read side it is one, with all of them.
+configuration. Towards a read side it is one manager, with all of them.
 """
 
 import threading
@@ -44,6 +44,7 @@ class Managers:
     def left(self, partition: str, rm_id: str) -> Message | None:
         """One core has it no more; None if it was not there."""
         own = self._described.get(rm_id, {})
+        # Gone only when no core has it any more.
         if own.pop(partition, None) is None:
             return None
         if own:
@@ -55,6 +56,7 @@ class Managers:
         return [rm_id for rm_id, own in self._described.items() if partition in own]
 
     def _together(self, own: Mapping[str, ManagerDescribed]) -> ManagerDescribed:
+        # In the order of the partitions, so that the description does not depend on who came first.
         described = [own[it] for it in self._partitions if it in own]
         first = described[0]
         partitions = tuple(part for it in described for part in it.config.partitions)
@@ -99,11 +101,13 @@ class Following:
             channel, _ = self._received.get(partition, ("", 0))
         if channel:
             with suppress(CoreError):
+                # What the host has now, and then wait until that number was passed on.
                 last: int = reach(self._hosts[partition], "last_entry", channel)
                 with self._turn:
                     self._turn.wait_for(lambda: self._is_past(partition, channel, last), CATCH_UP_S)
 
     def _is_past(self, partition: str, channel: str, last: int) -> bool:
+        # Another channel means that everything was sent anew.
         now, heard = self._received[partition]
         return self._over.is_set() or now != channel or heard >= last
 
@@ -118,19 +122,24 @@ class Following:
         while not self._over.is_set():
             try:
                 if not channel:
+                    # Channel first, then everything that the host says, and then what changes.
                     channel, acknowledged = reach(far, "follow"), 0
                     self._note_received(partition, channel, acknowledged)
                     self._in_turn(lambda: self._close_all(partition))
                 for number, kind, payload in reach(far, "entries", channel, acknowledged):
                     message = decoded(kind, Raw(payload))
                     self._in_turn(lambda it=message: self._tell(partition, it))  # type: ignore[misc]
+                    # Only now: an answer that is lost brings it once more.
                     acknowledged = number
                 self._note_received(partition, channel, acknowledged)
             except HostAway:
+                # Away: the engine starts it again, and then its channel is new.
                 self._over.wait(PAUSE_S)
             except ChannelGone:
+                # Its life has ended, so all of it is read anew.
                 channel = ""
             except Exception as error:  # noqa: BLE001 - the edge: its read side would stand still
+                # Whatever it was, following again shows everything as it is.
                 logger.error("partition {} is followed anew", partition, exception=error)
                 channel = ""
                 self._over.wait(PAUSE_S)

@@ -20,6 +20,7 @@ class ClusterQuestions:
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
         special = SPECIAL.get(question)
+        # Most questions are answered by merging; the others have an answer of their own.
         if special is not None:
             return special(self, *arguments)
         return merged(self._core.on_each("ask", question, *arguments))

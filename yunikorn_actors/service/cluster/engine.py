@@ -1,7 +1,7 @@
 """Ray: it places the hosts, notices when one is gone, and starts it again.
 
 Each host is a named actor that does not end with the portal that made it. So several portals have
-the same ones, and a portal that starts again finds them. Nothing else here knows of Ray.
+the same ones, and a portal that starts again finds them. No other module knows of Ray.
 """
 
 import os
@@ -56,6 +56,7 @@ class RayHost:
         self._handle = handle
 
     def call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - of any method
+        # What the method raised is raised here; everything else means that the host is away.
         try:
             return ray.get(getattr(self._handle, method).remote(*arguments), timeout=ANSWER_S)
         except RayTaskError as error:
@@ -116,8 +117,10 @@ class RayEngine:
         make = ray.remote(PartitionActor).options(
             name=partition,
             namespace=NAMESPACE,
+            # Not with this portal: another one, or this one after a restart, finds it again.
             lifetime="detached",
             get_if_exists=True,
+            # Restarted without end; no call is repeated by Ray, as the portal repeats it itself.
             max_restarts=-1,
             max_task_retries=0,
             max_concurrency=CALLS_MAX,

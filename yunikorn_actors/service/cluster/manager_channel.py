@@ -1,8 +1,8 @@
 """The portal's side of the conversation of one resource manager with one partition.
 
 Two threads: one sends, one receives. Both go on asking while the other side is away, with the same
-numbers, so nothing is lost or done twice. When the core of the partition began anew, the one that
-receives registers again and reports, in the place of the manager.
+numbers, so nothing is lost or done twice. When the core of the partition began anew, the thread
+that receives registers again and reports, in the place of the manager.
 """
 
 import threading
@@ -105,6 +105,7 @@ class ManagerChannel:
 
     def open(self) -> None:
         """Register; raise what the core has against it, or HostAway."""
+        # Before the manager: a host that began anew has no configuration.
         self._prepare()
         self._channel = self._far.call("register", self._request, self._answered)
 
@@ -120,6 +121,7 @@ class ManagerChannel:
     def send(self, request: Request) -> None:
         """Have it sent; this waits for nothing."""
         with self._changed:
+            # Recorded first: what was not sent when the host began anew is in the report.
             self._report_after_restart.sent(request)
             self._unsent.append(request)
             self.backlog.take()
@@ -128,6 +130,7 @@ class ManagerChannel:
     def configure(self, request: si.UpdateConfigurationRequest) -> None:
         self._far.call("update_configuration", request)
         with self._changed:
+            # Kept for the next registration of a core that begins anew.
             self._request = replace(
                 self._request, config=request.config, extra_config=request.extra_config
             )
@@ -143,6 +146,7 @@ class ManagerChannel:
     def leave_to_another(self, error: CoreError) -> None:
         """End, and do not disturb a registration that comes from now on."""
         self.end(error)
+        # Waits for a registration that is under way, which is then known to be the former one.
         with self._registering:
             pass
 
@@ -154,6 +158,7 @@ class ManagerChannel:
     def is_quiet(self) -> bool:
         """Whether every request and report has been handled, and its answers were given."""
         with self._changed:
+            # Neither a report nor a request that nobody has answered yet.
             is_reported = not self._begins_anew and self._handled >= self._reported
             return is_reported and not self.backlog.unhandled
 
@@ -163,18 +168,22 @@ class ManagerChannel:
         while (batch := self._next()) is not None:
             channel, first, requests = batch
             try:
+                # The host takes them in order and passes over what it has.
                 reach(self._far, "deliver", channel, first, requests)
             except HostAway:
                 self._pause()
             except ChannelGone:
+                # Of another life: the thread that receives makes the new channel.
                 self._await_another(channel)
             except Exception as error:  # noqa: BLE001 - the edge: else it would just stand still
                 self.end(_over_by(error))
             else:
+                # Counted only then: a call that was lost has to be made again.
                 self._was_sent(channel, len(requests))
 
     def _next(self) -> tuple[str, int, tuple[Request, ...]] | None:
         with self._changed:
+            # What ends something goes first, and the rest waits until that was handled.
             while self._over is None and (not self._unsent or self._awaits_ends):
                 self._changed.wait()
             if self._over is not None:
@@ -224,6 +233,7 @@ class ManagerChannel:
             self._request.rm_id,
         )
         channel, self._begins_anew = "", True
+        # Until it is there: the engine starts it again, which takes a while.
         while not channel and self._over is None:
             try:
                 channel = self._register_again()
@@ -252,6 +262,7 @@ class ManagerChannel:
         """Return the new channel; the empty text if all is over."""
         with self._registering:
             if self._over is not None:
+                # Over in the meantime: another one has registered, and must not be disturbed.
                 return ""
             self._prepare()
             channel: str = reach(self._far, "register", self._request, self._answered)
@@ -261,6 +272,7 @@ class ManagerChannel:
         if entry.kind == HANDLED:
             self._take_handled(entry.value)
         elif entry.kind in _RESPONSES:
+            # The record has to see it first: it decides whether the manager knows it already.
             with self._changed:
                 value = self._report_after_restart.news(entry.value)
             if value is not None:
@@ -275,8 +287,10 @@ class ManagerChannel:
             unnotified = self._report_after_restart.handled(number)
             self._handled = number
             self._changed.notify_all()
+        # Held back until the ends were handled (see `_ends`).
         if unnotified is not None:
             self._tell("update_allocation", unnotified)
+        # Behind the report: those before it were counted by the former channel.
         if number >= self._reported:
             self.backlog.handled(self._before + number - self._reported)
 

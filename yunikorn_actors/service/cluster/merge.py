@@ -1,4 +1,4 @@
-"""Answers of several cores as one: numbers add up, lists are joined, what is named stays apart."""
+"""Answers of several cores as one: numbers add up, lists are joined, the rest stays apart."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -15,6 +15,7 @@ def merged(answers: Sequence[Any]) -> Any:  # noqa: ANN401 - plain values
 
 
 def _both(name: str, one: Any, other: Any) -> Any:  # noqa: ANN401 - plain values
+    # A part that knows nothing adds nothing.
     match one, other:
         case None, _:
             return other
@@ -22,9 +23,11 @@ def _both(name: str, one: Any, other: Any) -> Any:  # noqa: ANN401 - plain value
             return one
         case bool(), bool():
             return one and other
+        # After truth values, which are numbers in Python as well.
         case int() | float(), int() | float():
             return max(one, other) if name in GREATEST else one + other
         case Mapping(), Mapping():
+            # What only one of them has is kept: a partition may have what others have not.
             return {
                 key: _both(key, one[key], other[key])
                 if key in one and key in other

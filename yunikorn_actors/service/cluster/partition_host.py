@@ -1,4 +1,4 @@
-"""What runs on the cluster: the core of one partition, for portals that come and go.
+"""The host of a partition: its core on the cluster, for portals that come and go.
 
 All of it is on one event loop, so that many may wait here at a time. A portal has a channel for
 each of its resource managers, and one for each of its read sides. A channel belongs to one life of
@@ -108,13 +108,16 @@ class Manager(StandIn):
 
     def _ask(self, kind: str, question: object) -> Answer:
         number, waiting = next(self._numbers), Future[Answer]()
+        # Before it is put: the answer may come before this returns.
         self._asked[number] = waiting
         self._channel.put(kind, Question(number, question))
+        # Bounded: a portal that is gone must not hold a thread of the core.
         try:
             return waiting.result(self._answer_s)
         except TimeoutError:
             return Answer(failure=f"no answer within {self._answer_s:g} s")
         finally:
+            # Taken out in any case, or a late answer would find a question that is over.
             del self._asked[number]
 
     def answered(self, number: int, answer: Answer) -> None:
@@ -184,6 +187,7 @@ class Host:
 
     async def begin_with(self, config: str) -> None:
         """Take the configuration of the administrator, unless one was taken since the beginning."""
+        # Only once: a portal that starts again brings what the host has already.
         async with self._configuring:
             if not self._is_configured:
                 await self._configure(config, BEGINNING)
@@ -208,12 +212,14 @@ class Host:
         self._watch()
         rm_id = request.rm_id
         former = self._seats.get(self._by_manager.get(rm_id, ""))
+        # A thread that waits for room there would hold up the new registration.
         if former is not None:
             former.channel.lift()
         channel = Channel(asyncio.get_running_loop())
         answer_s = self._core.topology.settings.predicate_timeout_ns / 1e9
         seat = Seat(rm_id, channel, Manager(channel, answered, answer_s))
         register = self._core.register_resource_manager
+        # On a thread: the core may wait for a directory of users.
         await asyncio.to_thread(register, request, seat.manager)
         self._leave(rm_id)
         name = self._name()
@@ -222,12 +228,16 @@ class Host:
 
     async def deliver(self, name: str, first: int, requests: tuple[Request, ...]) -> None:
         """Take requests in order, numbered from the first one; pass over those that it has."""
+        # What came before is passed over: a request is taken once, however often it is sent.
         seat = self._seat(name)
+        # One after the other: two deliveries at a time could take the same request twice.
         async with seat.turn:
             for number, request in enumerate(requests, first):
                 if number > seat.taken:
                     await self._take(seat, request)
+                    # After it was taken, so that a delivery in the middle goes on there.
                     seat.taken = number
+            # The core says up to which number it has handled.
             self._core.managers.mark_taken(seat.rm_id)
 
     async def _take(self, seat: Seat, request: Request) -> None:
@@ -302,6 +312,7 @@ class Host:
         """Return a channel at which everything comes that becomes true, and first how it stands."""
         self._watch()
         follower = Follower(Channel(asyncio.get_running_loop()))
+        # On a thread, as the core waits until the follower has the beginning.
         follower.address = await asyncio.to_thread(self._core.followers.follow, follower)
         name = self._name()
         self._followers[name] = follower
@@ -309,6 +320,7 @@ class Host:
 
     async def last_entry(self, name: str) -> int:
         """Return the number of the entry up to which this channel has all that is true now."""
+        # Only then the number says how far everything is.
         await asyncio.to_thread(self._core.followers.catch_up)
         follower = self._followers.get(name)
         if follower is None:

@@ -1,8 +1,7 @@
 """The portal of a cluster: to the parts of a service it is a core, of all partitions.
 
-It keeps nothing that must outlive it. Each resource manager has a channel to each partition that
-its configuration has; one that registers again, here or at another portal, begins anew, as with
-any core.
+It keeps nothing that must outlive it. Each resource manager has a channel to each partition of its
+configuration; one that registers again, here or at another portal, begins anew, as with any core.
 """
 
 import os
@@ -82,10 +81,12 @@ class ClusterCore:
     def stop(self, timeout: float = 5.0) -> None:
         """Leave: resource managers are lost to the hosts, which go on."""
         with self._lock:
+            # Taken out first, so that nothing goes to a host while it ends.
             was, self._state = self._state, "stopped"
             managers, self._managers = self._managers, {}
         if was != "running":
             return
+        # Followers first: a read side must not hear of managers that leave one by one.
         self.followers.end()
         for tell in tuple(self.when_over):
             tell()
@@ -99,6 +100,7 @@ class ClusterCore:
         self, manager_channels: Iterable[ManagerChannel], timeout: float | None = None
     ) -> None:
         losing = [self._pool.submit(_lose, it) for it in manager_channels]
+        # A host that does not answer in time finds out by itself (see `SILENT_S`).
         for it in losing:
             with suppress(TimeoutError):
                 it.result(timeout)
@@ -143,6 +145,7 @@ class ClusterCore:
         """Register with each partition; where one refuses, it is registered with none."""
         si.check_form(request, si.RegisterResourceManagerRequest)
         self.check_running()
+        # One callback at a time over all partitions, as at one core.
         turn = threading.Lock()
         manager_channels = {
             partition: ManagerChannel(
@@ -155,11 +158,14 @@ class ClusterCore:
             )
             for partition, config in self._configs(request.config).items()
         }
+        # A former registration ends before the new one begins.
         for former in self._leave(request.rm_id):
             former.leave_to_another(_left(request.rm_id))
         try:
+            # At the same time, or registering would take as long as all hosts together.
             self._on_all(lambda partition: manager_channels[partition].open(), manager_channels)
         except CoreError:
+            # Refused by one: taken back from the others.
             for partition in manager_channels:
                 with suppress(CoreError):
                     self._hosts[partition].call("unregister", request.rm_id)
@@ -222,6 +228,7 @@ class ClusterCore:
         """Take the configuration of the administrator; where one core refuses it, none has it."""
         self.check_running()
         names = names_in(text)
+        # The portal does not make or remove hosts while it runs.
         if set(names) != set(self._partitions):
             raise Refused(_other_partitions(self._partitions, names))
         with self._lock:
@@ -229,6 +236,7 @@ class ClusterCore:
         try:
             self._on_all(partial(self._configure, by=by))
         except BaseException:
+            # Taken back everywhere: some hosts may have the new one already.
             with self._lock:
                 self._config = former
             with suppress(CoreError):
@@ -279,6 +287,7 @@ class ClusterCore:
     def when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         with self._lock:
             manager_channels = self._managers.get(rm_id, {})
+        # One full partition stops the manager, as one request may go to all of them.
         full = next((it for it in manager_channels.values() if it.backlog.is_full), None)
         if full is None:
             call()
@@ -352,6 +361,7 @@ class ClusterCore:
     def _on_all(self, work: Callable[[str], T], partitions: Iterable[str] | None = None) -> list[T]:
         """Do this for each partition, all at a time; raise what one of them raises."""
         names = self._partitions if partitions is None else partitions
+        # All at a time; the answers are in the order of the partitions.
         under_way = [self._pool.submit(work, it) for it in names]
         return [it.result() for it in under_way]
 

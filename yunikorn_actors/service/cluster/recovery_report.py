@@ -1,4 +1,4 @@
-"""What a resource manager and one partition have exchanged, as far as it still counts.
+"""The recovery report: what a manager and one partition have exchanged, as far as it still counts.
 
 A core that died comes back from its journal, or empty. Either way it believes what a resource
 manager reports, as after any restart. The portal that spoke with it knows what that report would
@@ -161,6 +161,7 @@ class RecoveryReport:
 
     def _ask(self, ask: si.AllocationAsk | si.Allocation) -> None:
         key = (ask.application_id, ask.allocation_key)
+        # A new ask of this key: what was given before was of another one.
         if key not in self._asks:
             self._given.pop(key, None)
             self._sent_at[ASK, *key] = self.sent_count
@@ -199,6 +200,7 @@ class RecoveryReport:
         """Drop an ask, or all of an application; say whether there was one."""
         if key and application_id:
             return self._asks.pop((application_id, key), None) is not None
+        # Without a key all of the application, without an application all of this key.
         named = [
             it for it in self._asks if (key or it[1]) == it[1] and application_id in {"", it[0]}
         ]
@@ -232,10 +234,13 @@ class RecoveryReport:
         while self._ends and self._ends[0].number <= number:
             end = self._ends.popleft()
             for it in end.leaving:
+                # Asked back before, its end is known; else it would come as a surprise.
                 if end.is_repeated and it.asked_back is None:
                     unnotified.append(_ended(it.item))
                 elif end.of_ask:
+                    # The ask was withdrawn, and what it had placed before goes on.
                     self._add(it)
+        # Without an end that is awaited, nobody asks which request brought what.
         if not self._ends:
             self._sent_at.clear()
         return si.AllocationResponse(released=tuple(unnotified)) if unnotified else None
@@ -269,6 +274,7 @@ class RecoveryReport:
         A no may be about one that was brought twice, and was removed and brought anew since.
         """
         self._is_due(kind, name)
+        # More of its name are due: the no may be about one of those.
         return (kind, name) not in self._accepted and (kind, name) not in self._due
 
     def _moves(self, update: si.UpdatedApplication) -> bool:
@@ -283,6 +289,7 @@ class RecoveryReport:
     def _is_due(self, kind: str, name: str) -> bool:
         """Whether the manager waits for this answer; it has it now."""
         due = self._due[kind, name]
+        # Several were asked for under one name; each has its own answer.
         if due > 1:
             self._due[kind, name] = due - 1
         else:
@@ -311,11 +318,13 @@ class RecoveryReport:
     def _is_new(self, item: si.Allocation) -> bool:
         known = self._find(item)
         if known is not None:
+            # Its own report may have no UUID; the announcement brings it, so it is filed anew.
             was_notified, known.is_notified = known.is_notified, True
             self._remove(known)
             known.item = item
             self._add(known)
             return not was_notified
+        # It ends by a request that is on its way, and the manager knows that.
         if any(_is(it, item) for end in self._ends for it in end.leaving):
             return False
         if any(item.uuid in end.heard for end in self._ends):
@@ -323,11 +332,13 @@ class RecoveryReport:
         key = (item.application_id, item.allocation_key)
         self._given[key] += 1
         ask = self._asks.get(key)
+        # All of an ask is placed: an ask for several stays until then.
         if ask is None or self._given[key] >= getattr(ask, "max_allocations", 1):
             self._asks.pop(key, None)
             del self._given[key]
         running = Running(item, is_notified=True)
         since = self._since(item)
+        # Placed before an end was handled, and covered by that: it ends with it.
         end = next((it for it in self._ends if it.number >= since and it.covers(item)), None)
         if end is None:
             self._add(running)
@@ -349,6 +360,7 @@ class RecoveryReport:
         for end in self._ends:
             for it in end.leaving:
                 if _is(it, release):
+                    # Asked back only: it has not ended yet, and stays among what leaves.
                     if release.termination_type not in ASKED_BACK:
                         end.leaving.remove(it)
                         end.heard[release.uuid] = None
@@ -365,6 +377,7 @@ class RecoveryReport:
         was, known.asked_back = known.asked_back, release.termination_type
         # What it has reported too late for its gang is asked back without being announced.
         known.is_notified = True
+        # Asked back again for another reason is news; for the same one it is not.
         return was is not known.asked_back
 
     # -- the report
@@ -372,11 +385,14 @@ class RecoveryReport:
     def recover(self) -> list[Request]:
         """Return what to send to a core that began anew, in this order; it counts as sent."""
         parts: list[Request] = []
+        # Repeated first, with numbers of the new channel.
         for end in self._ends:
             parts.append(end.request)
             end.number, end.is_repeated = len(parts), True
         self.repeated_ends = len(parts)
+        # Numbers of the former channel mean nothing in the new one.
         self._sent_at.clear()
+        # An answer to what has gone since comes no more.
         self._due = Counter(it for it in self._due if it[1] in self._things(it[0]))
         on_node: dict[str, list[si.Allocation]] = {}
         reported: list[si.Allocation] = []
@@ -392,6 +408,7 @@ class RecoveryReport:
         ]
         rm_id, foreign = self._rm_id, list(self._foreign.values())
         apps = list(self._applications.values())
+        # Applications, nodes, what runs, asks: each needs what comes before it.
         parts += (si.ApplicationRequest(new=it, rm_id=rm_id) for it in _pieces(apps))
         parts += (si.NodeRequest(nodes=it, rm_id=rm_id) for it in _pieces(nodes))
         parts += (
@@ -465,6 +482,7 @@ def _changed(known: si.NodeInfo, change: si.NodeInfo) -> si.NodeInfo:
         return known
     said: dict[str, Any] = {
         name: value
+        # A change names only what it changes; the rest stays.
         for name in ("attributes", "schedulable_resource", "occupied_resource")
         if (value := getattr(change, name))
     }

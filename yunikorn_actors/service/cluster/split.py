@@ -49,6 +49,7 @@ def split(request: Request, homes: Collection[str]) -> dict[str, Request]:
         name = home_of(request.rm_id, item)
         lists = parts.setdefault(name if name in homes else homes[0], {})
         lists.setdefault(field, []).append(item)
+    # One part, which is nearly always so: nothing is copied.
     if len(parts) == 1:
         return dict.fromkeys(parts, request)
     return {name: _request(request, lists) for name, lists in parts.items()}

@@ -30,6 +30,7 @@ class Family(NamedTuple):
 def metric_name(text: str) -> str:
     """Make a name of any text, as YuniKorn does."""
     name = _FORBIDDEN.sub("_", text)
+    # A name must not begin with a digit.
     return f"_{name}" if name[:1].isdigit() else name
 
 
@@ -37,6 +38,7 @@ def exposition(families: Iterable[Family | None]) -> Iterator[bytes]:
     """Write them, some lines at a time; for a pause there is an empty text."""
     for family in families:
         lines = iter(()) if family is None else _lines(family)
+        # Some at a time, as a client may be slow and the rest of the text is long.
         while some := "".join(islice(lines, LINES)):
             yield some.encode()
         yield b""

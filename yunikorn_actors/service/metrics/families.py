@@ -103,6 +103,7 @@ def _states(side: ReadSide) -> Counter[str]:
         for book in side.books.values()
         for app in book.state.applications.values()
     )
+    # YuniKorn has no such state: an application that starts runs.
     states["running"] += states.pop(ApplicationState.STARTING.value.lower(), 0)
     return states
 
@@ -144,6 +145,7 @@ def _usage_of_nodes(side: ReadSide) -> Families:
 
 def _queues(side: ReadSide) -> Iterator[Family]:
     """Add up what has one path: several partitions may have a queue of it, as all have a root."""
+    # Several partitions may have a queue of one path, and the name has no place for a partition.
     by_path: dict[str, Queues] = {}
     for book in side.books.values():
         for path, queue in book.state.queues.items():
@@ -191,6 +193,7 @@ def _resources(path: str, queues: Queues) -> Iterator[Sample]:
     for partition, queue in queues:
         parts = {
             "guaranteed": queue.spec.guaranteed,
+            # The root has no maximum of its own, and the size of the cluster counts.
             "max": queue.spec.max if queue.parent is not None else partition.capacity,
             "allocated": queue.allocated,
             "pending": queue.pending,
@@ -201,6 +204,7 @@ def _resources(path: str, queues: Queues) -> Iterator[Sample]:
             for kind, quantity in sorted((amounts or {}).items()):
                 totals[state, kind] += quantity
     for (state, kind), quantity in totals.items():
+        # Without a maximum the metric is left out, as YuniKorn does.
         if quantity or state != "maxRunningApps":
             yield Sample({"queue": path, "state": state, "resource": kind}, quantity)
 
@@ -226,6 +230,7 @@ def _containers(side: ReadSide) -> Iterator[Family]:
 def _events(side: ReadSide) -> Iterator[Family]:
     ring = side.events.ring
     answer = {
+        # Nothing is lost on the way here: YuniKorn's own counters of loss stay 0.
         "created": ring.next_id,
         "channeled": ring.next_id,
         "not_channeled": 0,
@@ -338,6 +343,7 @@ def _metered(metered: Answer | None) -> Iterator[Family]:
 
 
 def _histogram(labels: Mapping[str, str], plain: Answer) -> Iterable[Sample]:
+    # Prometheus wants sums up to each bound, and not the numbers of each range.
     counts = list(accumulate(plain["counts"]))
     for bound_ns, count in zip(BOUNDS_NS, counts, strict=False):
         yield Sample({**labels, "le": f"{bound_ns / SECOND:g}"}, count, "_bucket")

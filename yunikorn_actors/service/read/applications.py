@@ -73,6 +73,7 @@ def rejected(book: Book) -> list[Value] | Each:
 
 def application(book: Book, app: Application) -> Value | Steps[Value]:
     """Show it; one with very many asks in steps."""
+    # In steps: such a page takes long, and other pages must not wait for it.
     if len(app.asks) > ASKS_AT_ONCE:
         return _large(book, app)
     requests = each(_shown(book, app), app.waiting_asks())
@@ -101,6 +102,7 @@ def _application(
     book: Book, app: Application, requests: list[Value] | Each, priority: int
 ) -> Value:
     note = book.notes.apps.get(app.serial, _NO_NOTE)
+    # One line for each reservation, as YuniKorn has them: an ask may have several.
     reserved = [key for ask in app.asks.values() for key in (ask.spec.key,) * len(ask.reserved)]
     return lean(
         _common(book, app, note)
@@ -115,6 +117,7 @@ def _application(
             "placeholderData": _placeholders(app.task_groups, note),
             "hasReserved": bool(reserved),
             "reservations": reserved,
+            # YuniKorn shows 0 where no ask waits.
             "maxRequestPriority": 0 if priority == NO_PRIORITY else priority,
         },
         ALWAYS,
@@ -217,6 +220,7 @@ def allocation(it: Allocation, app: Application, notes: Notes) -> Value:
     spec = it.spec
     ask = app.asks.get(spec.key)
     replaced_ns = notes.requested.get(it.uuid)
+    # Its ask may have gone since, and then only the allocation is known.
     asked_ns = it.allocated_ns if ask is None else ask.created_ns
     requested_ns = asked_ns if replaced_ns is None else replaced_ns
     return lean(

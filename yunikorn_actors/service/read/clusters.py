@@ -38,6 +38,7 @@ def _build(side: ReadSide, rm_id: str) -> dict[str, str]:
 def partition(book: Book) -> Value:
     state = book.state
     config = state.config
+    # Before it has a configuration a partition has no queues.
     taken = used(state.root.allocated) if state.queues else {}
     return lean(
         {
@@ -56,6 +57,7 @@ def partition(book: Book) -> Value:
                 "type": config.node_sort.policy,
                 "resourceWeights": dict(config.node_sort.weights),
             },
+            # Not configured means that it is on, as with YuniKorn.
             "preemptionEnabled": config is None or config.preemption_enabled,
             "quotaPreemptionEnabled": config is not None and config.quota_preemption_enabled,
             "totalNodes": len(state.nodes),

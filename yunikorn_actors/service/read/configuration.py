@@ -1,4 +1,4 @@
-"""The configuration in force, written down again: a document that reads as the same configuration.
+"""The configuration in force, written down again as a document that reads the same.
 
 The core keeps what a text says, not the text. Amounts are written in base units, which mean the
 same: `8` vcores come back as `8000m`.
@@ -60,6 +60,7 @@ def _all_queues(configs: Sequence[QueueConfig]) -> list[Value]:
 
 
 def _each_queue(configs: Sequence[QueueConfig]) -> Each | list[Value]:
+    # Only when it is written: a configuration may have very many queues.
     return Each(lambda child: _queue(child, _each_queue), configs) if configs else []
 
 
@@ -104,6 +105,7 @@ def _resources(config: QueueConfig | TemplateConfig) -> Value:
 def _amounts(resource: Resource | None) -> Mapping[str, str]:
     """A plain number of vcores is whole ones; a core counts thousandths."""
     return {
+        # A number without a unit would be whole cpus.
         kind: f"{quantity}m" if kind == CPU else str(quantity)
         for kind, quantity in (resource or {}).items()
     }
@@ -156,6 +158,7 @@ def in_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     if not isinstance(value, dict):
         return value
     return {
+        # Names of the user's are not words of the document.
         _GO_NAMES[key]: item if key in _FREE_KEYS else in_go_names(item)
         for key, item in value.items()
     }
@@ -167,6 +170,7 @@ def of_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of what another s
         return [of_go_names(item) for item in value]
     if not isinstance(value, dict):
         return value
+    # Go writes what is empty, which a document leaves out.
     words = {key.lower(): item for key, item in value.items() if item not in (None, "", [], {})}
     return {key: item if key in _FREE_KEYS else of_go_names(item) for key, item in words.items()}
 
@@ -176,6 +180,7 @@ def of_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of what another s
 
 def rules(config: PartitionConfig) -> list[Value]:
     """List the rules in the order in which they are tried; the last one is always there."""
+    # It is not configured, and is tried last.
     recovery = {"name": "recovery", "parameters": {"queue": RECOVERY_PATH}}
     return [*(_shown(rule) for rule in config.placement_rules), recovery]
 

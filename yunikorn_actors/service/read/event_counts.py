@@ -1,4 +1,4 @@
-"""What has happened since the read side began, counted for the metrics."""
+"""Event counts: what has happened since the read side began, for the metrics."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -34,6 +34,7 @@ class EventCounts:
         self.allocated[fact.queue] += 1
 
     def _all_placed(self, fact: f.AllocationsCommitted) -> None:
+        # A run has few different charges, and each counts as often as it was made.
         for member, count in Counter(fact.members).items():
             self.allocated[fact.charged[member].queue] += count
 

@@ -50,6 +50,7 @@ def gathered(items: Iterable[T]) -> "Steps[list[T]]":
     """Make a list of what comes, however much that is."""
     found: list[T] = []
     rest = iter(items)
+    # A piece at a time, so that even a very long list lets others be served.
     while some := list(islice(rest, LOOKS)):
         found += some
         yield

@@ -1,7 +1,7 @@
-"""How the load went on over the last day: what waits, for how long, and how long mailboxes are.
+"""The load over the last day: what waits, for how long, and how long mailboxes are.
 
 Samples are taken by the server of the read side. They are kept as they are for an hour, and for a
-day the largest of each minute: so much and no more, however long a service runs.
+day the largest of each minute, however long a service runs.
 """
 
 from collections import deque
@@ -50,6 +50,7 @@ class Mailboxes(NamedTuple):
             sum(it["waiting_ns"] for it in actors),
         )
 
+    # Over the time since: an average of all time would show no change.
     def wait_since(self, former: "Mailboxes") -> int:
         handled = self.handled - former.handled
         return (self.waited_ns - former.waited_ns) // handled if handled > 0 else 0
@@ -65,6 +66,7 @@ class Course:
     def take(self, sample: Sample) -> None:
         self._recent.append(sample)
         last = self._minutes[-1] if self._minutes else None
+        # The largest of a minute: an average would hide a short peak.
         if last is not None and last.at_ns // MINUTE == sample.at_ns // MINUTE:
             self._minutes[-1] = last.joined(sample)
         else:
@@ -103,7 +105,9 @@ class Courses:
         for name, state in list(states.items())[:PARTITIONS_MAX]:
             asks, first_ns = yield from _waiting(state, now_ns)
             taken[name] = Sample(now_ns, asks, now_ns - first_ns, boxes.messages, wait_ns)
+        # Only now: a question that was cut short is begun anew.
         self._former = boxes
+        # Of partitions that have gone nothing is kept.
         self.by_name = {name: self.by_name.get(name, Course()) for name in taken}
         for name, sample in taken.items():
             self.by_name[name].take(sample)

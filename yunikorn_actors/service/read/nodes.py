@@ -37,6 +37,7 @@ def node(book: Book, it: Node) -> Value:
             "available": most(it.available),
             "utilized": percentages(it.allocated, it.capacity),
             "allocations": each(
+                # Each of them is shown with its application, which the node does not name.
                 lambda placed: allocation(
                     placed, state.applications[state.owners[placed.uuid]], notes
                 ),

@@ -1,7 +1,7 @@
-"""A partition at one glance, as the live page shows it: bounded, however large the partition is.
+"""A partition at one glance, as the live page shows it: bounded, however large it is.
 
-It has only what facts tell. It comes in parts, so that a page is sent the changed parts alone.
-What a person asks for by name (an ask, a node, all that waits for one thing) has lists of its own.
+It has only what facts say. It comes in parts, so that a page is sent the changed parts alone. What
+a person asks for by name (an ask, a node, all that waits for one thing) has lists of its own.
 """
 
 from collections import Counter
@@ -41,6 +41,7 @@ def overview(side: ReadSide, name: str) -> Steps[dict[str, Any]]:
     """Return the parts; of the first partition where none is named."""
     book = side.partition(name) if name else next(iter(side.books.values()), None)
     parts: dict[str, Any] = {"partitions": _partitions(side), "partition": None}
+    # Before its configuration there is nothing to show.
     if book is None or not book.state.queues:
         return parts
     queues = yield from _queues(book)
@@ -93,6 +94,7 @@ def _queues(book: Book) -> Steps[Value]:
             waiting_asks += ask.remaining > 0
             if pauses.due:
                 yield
+        # Of all queues above it, as the page shows trees.
         for level in app.queue.lineage:
             asks[level.path] += waiting_asks
             applications[level.path] += 1
@@ -139,6 +141,7 @@ def _queue(queue: Queue, waiting_asks: int, applications: int) -> Value:
 
 def _nodes(book: Book) -> Steps[Value]:
     nodes = book.state.nodes
+    # One character each: a node costs a page so little that twenty thousand fit.
     signs = yield from gathered(map(sign_of, islice(nodes.values(), NODES_MAX)))
     return {
         "version": nodes_version(book),
@@ -163,6 +166,7 @@ def _tenths(capacity: Resource, available: Resource) -> int:
     fullest = 0
     for kind, amount in capacity.items():
         left = available.get(kind, 0)
+        # A type of which nothing is used says nothing about how full it is.
         if left < amount:
             tenths = FULL if left <= 0 else max(1, (amount - left) * FULL // amount)
             fullest = max(fullest, tenths)
@@ -183,6 +187,7 @@ def course(side: ReadSide, book: Book, hours: int) -> Value:
     course = side.courses.by_name.get(book.name)
     samples = [] if course is None else course.last(hours, side.now_ns)
     ran = [it for it in side.history.samples if it.at_ns > begin_ns]
+    # Every so many: no picture shows more points.
     some = ran[:: max(1, -(-len(ran) // POINTS_MAX))]
     return {
         "begin_ns": begin_ns,
@@ -235,6 +240,7 @@ def applications(book: Book, text: str) -> Steps[Value]:
         lambda it: _has(words, it.id, it.queue.path, it.spec.user, it.state.value),
     )
     ended = yield from _chosen(
+        # The newest first: what ended long ago is looked for last.
         reversed(state.finished.values()),
         lambda it: _has(words, it.spec.application_id, it.queue, it.spec.user, it.state.value),
     )

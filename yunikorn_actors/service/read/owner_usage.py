@@ -1,4 +1,4 @@
-"""What users and groups have in use, queue by queue, as YuniKorn's REST interface shows it."""
+"""Usage by owner: what users and groups have in use, queue by queue, as YuniKorn shows it."""
 
 from typing import Final, Self
 
@@ -59,6 +59,7 @@ class Usages:
         pauses = Pauses()
         for app in book.state.applications.values():
             self._ids[app.serial] = app.id
+            # Only applications that a group's limit counts have a group.
             if app.group:
                 self._groups.setdefault(app.spec.user, {})[app.id] = app.group
                 self._members.setdefault(app.group, []).append(app.id)
@@ -103,6 +104,7 @@ class _Tree:
         self._of_group = of_group
         self._children: dict[str, list[str]] = {}
         for path in sorted(usages):
+            # Sorted, so a path comes before what stands below it.
             self._children.setdefault(path.rpartition(".")[0], []).append(path)
 
     def queue(self, path: str) -> Value:

@@ -1,7 +1,7 @@
-"""What a partition does not keep because nothing is decided by it: peaks, logs, times of requests.
+"""Notes beside a replica, of what nothing is decided by: peaks, logs, times of requests.
 
-Noted from the same facts that change the replica, some right before they do and some right after. A
-note goes with what it is about.
+They are taken from the same facts that change the replica, some right before and some right after.
+A note goes with what it is about.
 """
 
 from collections.abc import Callable
@@ -38,6 +38,7 @@ class AskNote(Struct):
     """It was reported as one that no node holds: the hint for a cluster that can grow."""
 
     def say(self, message: str, at_ns: int) -> None:
+        # Moved to the end, so that the one that was reported last is the last to go.
         known = self.log.pop(message, None)
         count = 1 if known is None else known.count + 1
         self.log[message] = LogLine(message, count, at_ns)
@@ -64,6 +65,7 @@ class AppNote(Struct):
 
     def rise(self, app: Application) -> None:
         peak = self.peak
+        # Placeholders and real ones apart: at a swap both would count for a moment.
         for book in (app.allocated, app.placeholders):
             for kind, quantity in book.items():
                 if quantity > peak.get(kind, 0):
@@ -101,6 +103,7 @@ class Notes:
     # -- before
 
     def _before_swap(self, fact: f.SwapCompleted) -> None:
+        # The placeholder is gone after the fact, and its ask was the request.
         app = self._state.applications[fact.application_id]
         placeholder = app.allocations[fact.placeholder]
         self.requested[fact.uuid] = app.asks[placeholder.spec.key].created_ns
@@ -133,6 +136,7 @@ class Notes:
         grown = [apps[charged.application_id] for charged in fact.charged]
         for app in grown:
             self.of(app.serial).rise(app)
+        # A run may have several members of one application.
         for member, key in zip(fact.members, fact.keys, strict=True):
             app = grown[member]
             note = self.apps[app.serial]
@@ -164,6 +168,7 @@ class Notes:
     def _note_smallest(self, id_: str, specs: tuple[Any, ...]) -> None:
         for spec in specs:
             if spec.placeholder:
+                # The first of a group counts; all of a group have one size.
                 self._app(id_).smallest.setdefault(spec.task_group, spec.resource)
 
     def _reported(self, fact: f.AskReported) -> None:
@@ -190,6 +195,7 @@ class Notes:
             sizes = level.spec.max if is_queue else self._state.capacity
             if not has_room(sizes, level.allocated, wanted, not is_queue):
                 return f"queue {level.path}" if is_queue else CLUSTER
+        # The amounts have changed since: then the leaf is named.
         return f"queue {fact.queue}"
 
     def _refused(self, fact: f.AskRefused) -> None:

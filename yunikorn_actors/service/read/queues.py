@@ -142,11 +142,13 @@ class Queues:
 
     def _raise(self, leaf: Queue, priority: int) -> None:
         """Hand a priority up the path, as far as it is the highest there."""
+        # Offsets and fences change it on the way up.
         for level in leaf.lineage:
             if priority == NO_PRIORITY:
                 return
             outside = level.properties.priority_outside(priority)
             priority = max(NO_PRIORITY, min(INT32_MAX, outside))
+            # Not the highest here, so above neither.
             if priority <= self._priorities.get(level.path, NO_PRIORITY):
                 return
             self._priorities[level.path] = priority

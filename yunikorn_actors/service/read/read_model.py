@@ -60,6 +60,7 @@ class History:
         """Take what fell due up to now; so it has to be asked before anything changes."""
         if now_ns < self._due_ns:
             return
+        # Nothing changed since the last message, so one count does for all of them.
         applications, containers = count()
         missed = (now_ns - self._due_ns) // MINUTE
         # After a day of rest all samples are the same: no more of them are made than are kept.
@@ -114,6 +115,7 @@ class ReadSide:
 
     def handle(self, message: Message, now_ns: int) -> None:
         """Take a message to followers."""
+        # Before the message: what fell due in between saw the state before it.
         self.catch_up(now_ns)
         HANDLERS[type(message)](self, message)
 
@@ -173,9 +175,11 @@ class ReadSide:
 
     def _on_facts_appended(self, message: FactsAppended) -> None:
         book = self.books.get(message.partition)
+        # A new life of the partition, or one that was not known: it begins empty.
         if book is None or book.epoch != message.epoch:
             book = self._open(message.partition, message.epoch)
         book.take(message.first_revision, message.facts)
+        # The book first: records are shown to readers at once.
         self._note_records(message)
 
     def _note_records(self, message: Message) -> None:
@@ -194,6 +198,7 @@ class ReadSide:
     def _catch_up_records(self) -> None:
         """What came before the history follows it: its records have the numbers behind that."""
         waiting, self._until_history = self._until_history or [], None
+        # With the times at which they came, not the time of now.
         for message, at_ns in waiting:
             self._tell(self.events.handle(message, at_ns))
 
@@ -202,6 +207,7 @@ class ReadSide:
         return book
 
     def _on_partition_snapshot(self, message: PartitionSnapshot) -> None:
+        # The facts before this image were not seen, so their records are missing.
         self._open(message.partition, message.epoch).restore(message.image)
         missed = FactsMissed(
             partition=message.partition,
@@ -216,6 +222,7 @@ class ReadSide:
 
     def _on_partition_closed(self, message: PartitionClosed) -> None:
         book = self.books.get(message.partition)
+        # Of a former life: another one has been opened since.
         if book is not None and book.epoch == message.epoch:
             del self.books[message.partition]
         self._note_records(message)

@@ -1,4 +1,4 @@
-"""Values as YuniKorn's REST interface writes them: what is empty is left out, amounts are maps."""
+"""Values as YuniKorn's REST interface writes them: empty ones are left out, amounts are maps."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -43,6 +43,7 @@ def go_duration(ns: int) -> str:
     if abs(ns) < SECOND:
         return _below_a_second(ns)
     sign, rest, text = "-" if ns < 0 else "", abs(ns), ""
+    # Hours may be left out, but not minutes between hours and seconds.
     for unit, letter in _UNITS:
         count, rest = divmod(rest, unit)
         if count or text:

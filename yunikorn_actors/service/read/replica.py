@@ -1,11 +1,12 @@
-"""One life of a partition as a reader knows it: a replica, and the notes beside it.
+"""The replica of one life of a partition, with the notes and the incidents beside it.
 
-The incidents of one partition, the newest of them: refusals, preemption, timeouts and losses.
+`Book` keeps them together and applies each fact to all.
 
-Which facts are incidents, and in which words, stands with the facts. What happens to asks and
-allocations is counted for their application, so that a thousand of them are one line, with a count
-and the one that came last. The list is bounded, and a kind that has most of it loses its oldest
-line: a storm of one kind leaves the lines of the others where they are.
+The incidents are the newest refusals, preemptions, timeouts and losses of the partition. Which
+facts are incidents, and in which words, stands with the facts. What happens to asks and allocations
+is counted for their application, so that a thousand of them are one line, with a count and the one
+that came last. The list is bounded, and a kind that has most of it loses its oldest line: a storm
+of one kind leaves the lines of the others where they are.
 """
 
 from collections import Counter
@@ -52,6 +53,7 @@ class Incidents:
 
     def _count(self, incident: f.Incident, at_ns: int) -> None:
         kind, whom, what, such_as = incident
+        # Taken out and put in again, so that the newest stands last.
         known = self._by_line.pop((kind, whom, what), None)
         count = 1 if known is None else known.count + 1
         self._by_line[kind, whom, what] = IncidentLine(
@@ -62,6 +64,7 @@ class Incidents:
 
     def _drop_one(self) -> None:
         """Drop the oldest line of the kind that has most of them."""
+        # The kind with most lines pays: the others stay, however rare they are.
         kinds = Counter(kind for kind, _, _ in self._by_line)
         most = max(kinds.values())
         oldest = next(it for it in self._by_line if kinds[it[0]] == most)
@@ -121,6 +124,7 @@ class Book:
 
     def restore(self, image: dict[str, Any]) -> None:
         restore(self.state, image)
+        # The peak of what was before is not known: it begins with what there is.
         for app in self.state.applications.values():
             self.notes.of(app.serial).rise(app)
 

@@ -1,4 +1,4 @@
-"""Our routes that change something, for an administrator: each is a POST, and names who asked.
+"""Our routes that change something, for an administrator: each is a POST and names who asked.
 
 Reading and changing have one address, one token and one guard; the core decides what is done, on
 its truth. The replica here only says what is not there at all.

@@ -69,6 +69,7 @@ class Child:
         assert isinstance(begin, Begin)
         if begin.log_level:
             LogStyle(begin.log_level, begin.log_format).enable(sys.stderr)
+        # Times of facts are the core's; its clock and this one have begun at different moments.
         self._shift_ns = begin.now_ns - time.monotonic_ns()
         policies, faults = loaded_from(begin.own_policies)
         side = ReadSide(
@@ -85,6 +86,7 @@ class Child:
             tls = Tls(begin.chain, begin.key, begin.clients).server_context()
         await self._server.start(self._listener, tls)
         self._writer.write(frame(Ready()))
+        # It ends with the line, however the process of the core ended.
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             await self._follow(reader)
         # A copy: those who ask give up on threads of their own.
@@ -97,14 +99,17 @@ class Child:
             entry = await _next(reader)
             if isinstance(entry, CoreMessage):
                 self._server.receive(decoded(entry.kind, entry.payload), entry.now_ns)
+                # Nothing more is read from the line while the read side is behind: that side waits.
                 await self._server.room()
             elif isinstance(entry, Renewed):
                 self._server.change_tokens(Tokens(entry.token, entry.read_token))
             elif isinstance(entry, Answered):
                 waiting = self._asked.pop(entry.number, None)
+                # Given up in the meantime; the answer is of use to nobody.
                 if waiting is not None and not waiting.cancelled():
                     waiting.set_result(entry)
             elif isinstance(entry, Simulate):
+                # As a task: a simulation takes long, and facts come meanwhile.
                 self._simulating.add(task := asyncio.create_task(self._simulate(entry)))
                 task.add_done_callback(self._simulating.discard)
             # A line that is never empty must not keep those who ask waiting.
@@ -126,6 +131,7 @@ class Child:
         number, waiting = next(self._numbers), Future[Answered]()
         self._asked[number] = waiting
         data = frame(Question(number, question, arguments))
+        # On the loop, which alone may write.
         self._loop.call_soon_threadsafe(self._writer.write, data)
         try:
             answered = waiting.result(ANSWER_S)
@@ -152,5 +158,6 @@ def main(line: str, listener: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     # Blocked until now, by who started this process: one that came meanwhile is ignored, too.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED)
+    # Readers must not take the processor from the core.
     os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())

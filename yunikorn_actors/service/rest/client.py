@@ -80,8 +80,10 @@ class Client:
     def _answer(self, method: str, target: str, body: bytes = b"", accept: str = "") -> bytes:
         with self._asked(method, target, body, accept) as response:
             data: bytes = response.read(ANSWER_MAX)
+            # Longer than anything that a service answers: it is another program.
             if len(data) == ANSWER_MAX:
                 self._lost(f"answers with more than {ANSWER_MAX} bytes")
+            # `read` ends silently where the other side has gone.
             if response.length:
                 self._lost("has ended in the middle of its answer")
         return data
@@ -101,6 +103,7 @@ class Client:
             assert connection.sock is not None
             connection.sock.settimeout(REPLY_S)
             headers = self._headers | ({"Accept": accept} if accept else {})
+            # Taken before: a response that closes the connection takes its socket along.
             line = connection.sock
             connection.request(method, target, body or None, headers)
             response = connection.getresponse()
@@ -115,6 +118,7 @@ class Client:
         except (http.client.HTTPException, ConnectionError, ssl.SSLError) as error:
             if isinstance(error, ConnectionLost):
                 raise
+            # A service that wants a certificate of its clients just closes the connection.
             if self._tls is not None:
                 self._lost(
                     f"no answer by TLS ({type(error).__name__}): if it wants a certificate of its "
@@ -149,6 +153,7 @@ class Client:
                 f"nobody answers there ({error.strerror or error}): is `yunikorn-actors serve` "
                 "running, and is this its address of REST?"
             )
+        # Without it a peer that has gone would be noticed never, or hours later.
         _keep_alive(connection.sock)
         return connection
 

@@ -183,12 +183,15 @@ class RestServer:
         for route in self._routes.values():
             handler = by_itself.get(route) or self._answering(route)
             app.router.add_route(route.method, route.path, handler)
+            # A page of another origin asks first whether it may; a closed route has no answer to
+            # that.
             if not route.is_closed:
                 app.router.add_route("OPTIONS", route.path, self._options)
         self._runner = web.AppRunner(
             app,
             access_log=None,
             logger=_SILENT,
+            # A packed body may be small and become huge.
             auto_decompress=False,
             keepalive_timeout=IDLE_S,
             max_line_size=LINE_MAX,
@@ -205,6 +208,7 @@ class RestServer:
         for task in self._tasks:
             task.cancel()
         if self._runner is not None and self._runner.server is not None:
+            # Those that are left after the grace: the library would wait for what they do not read.
             left = [it.transport for it in self._connections() if it.transport is not None]
             self._runner._shutdown_timeout = max(0.1, grace)
             await self._runner.cleanup()
@@ -225,6 +229,7 @@ class RestServer:
 
     def _take(self, message: Message, now_ns: int) -> None:
         """What cannot be taken ends all answers."""
+        # After a failure the replica is no longer the truth, so nothing changes it any more.
         if self._failure:
             return
         try:
@@ -246,8 +251,10 @@ class RestServer:
             for connection in self._connections():
                 unread = _unread(connection)
                 before, looks = idle.get(connection, (unread, 0))
+                # A request that is being answered has bounds of its own.
                 if connection._current_request is None:
                     now[connection] = unread, looks + 1 if unread == before else 0
+            # Beyond the bound the idlest go, however short that is.
             surplus = len(self._connections()) - CONNECTIONS_MAX
             longest = sorted(now, key=lambda it: now[it][1], reverse=True)
             for place, connection in enumerate(longest):
@@ -275,6 +282,7 @@ class RestServer:
 
     def _expected(self, book: Book) -> Steps[None]:
         now_ns = self._now_ns()
+        # Not anew while it holds: a refresh walks over all that waits.
         if book.expectations.is_stale(book.state, "", now_ns):
             yield from book.expectations.refresh(book.state, now_ns)
 
@@ -302,6 +310,7 @@ class RestServer:
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)
+            # A stream has sent its headers already.
             if not response.prepared:
                 response.headers.update(self._headers(request))
             return response
@@ -320,6 +329,7 @@ class RestServer:
         except _OVER as error:
             return _refused(request, Refusal(_UNAVAILABLE, masked(str(error)).partition(";")[0]))
         except ConnectionError:
+            # The client has gone: nothing is to be answered, and nothing has failed.
             raise
         except Exception as error:  # noqa: BLE001 - the edge: logged once, and others are answered
             logger.error("{} {:.200} has failed", request.method, request.path, exception=error)
@@ -335,6 +345,7 @@ class RestServer:
     def _needed(self, request: web.Request) -> Right:
         """Return what the request needs; only readers learn that there is no such route."""
         route = self._route_of(request)
+        # Without the right to read one cannot find out which routes there are.
         if route is None or route.method != request.method:
             return Right.READ
         return needed_for(f"{route.method} {route.path}")
@@ -348,6 +359,7 @@ class RestServer:
                 needed = self._needed(request)
                 self._guard.check_right(needed, host, headers, request.cookies)
             except Refusal:
+                # Its token is no longer in force, so what it reads ends.
                 _cut(request.protocol)
 
     async def _options(self, _: web.Request) -> web.Response:
@@ -367,9 +379,11 @@ class RestServer:
         accept = request.headers.get("Accept", "")
         by = changes.who(request.headers.get(changes.WHO, ""), request.remote or "")
         asked = Asked(dict(request.match_info), query, accept, body, by)
+        # Nothing of the core is needed: the replica has the answer.
         if route.question is None:
             return asked
         question = route.question(self._side, asked)
+        # On a thread: the core may take its time, and the loop goes on.
         answer = await asyncio.get_running_loop().run_in_executor(
             None, lambda: self._questions.ask(*question)
         )
@@ -410,19 +424,23 @@ class RestServer:
         """Make it in one slice; what takes longer is made in slices, and sent as it is made."""
         made = _Made()
         work = self._work(route, asked)
+        # One slice is enough for most answers, and then nothing has to stand still.
         is_all = await self._first(work, made)
         if made.head is not None and callable(made.head.content):
             content = await self._on_a_thread(made.head)
             return await self._sent(request, made.head._replace(content=content))
         if is_all and made.head is not None:
             return await self._sent(request, made.head._replace(content=b"".join(made.pieces)))
+        # Begun anew: what the first slice made may be of a state that is not the same any more.
         work.close()
         one_at_a_time = route.is_apart and route.is_diagnostic
+        # A dump costs as much memory as the cluster is large: one at a time.
         async with self._dumping if one_at_a_time else nullcontext():
             return await self._stream(request, route, asked)
 
     async def _first(self, work: Generator[Answer | bytes, None, None], made: "_Made") -> bool:
         self._check_true()
+        # Only while nobody needs the state as it is: the time changes what is shown.
         if not self._slices.stands_still:
             self._side.catch_up(max(self._side.now_ns, self._now_ns()))
         return await self._slices.first(work, made.take)
@@ -457,6 +475,7 @@ class RestServer:
     async def _sent(self, request: web.Request, answer: Answer) -> web.Response:
         """Make the response; what readers leave unread stays in our memory, so that is bounded."""
         if len(answer.content) <= LARGE:
+            # Small answers are sent as they are; packing costs more than it saves.
             return _response(request, answer)
         self._check_unread(len(answer.content))
         packs = _takes_gzip(request)
@@ -469,6 +488,7 @@ class RestServer:
 
     def _check_unread(self, size: int) -> None:
         unread = sum(map(_unread, self._connections())) + sum(it.size for it in self._sendings)
+        # Memory is what it costs: readers that are slow must not fill it.
         if size + unread > UNREAD_MAX:
             raise Refusal(
                 _UNAVAILABLE, "too much waits for slow readers", "ask again later", retry_s=RETRY_S
@@ -491,6 +511,7 @@ class RestServer:
                             sending.feed(piece)
                     if sending is not None and sending.has_ended:
                         break
+                    # A slow reader is cut off before memory is full.
                     if sum(it.size for it in self._sendings) > UNREAD_MAX:
                         _cut(request.protocol)
                         break
@@ -571,9 +592,11 @@ class RestServer:
         self._check_true()
         yunikorn.check_tracked(self._side)
         asked = Asked(query=dict(request.query))
+        # No more than a batch: a reader that wants all of it asks for the batches.
         past = min(yunikorn.BATCH_MAX, yunikorn.number_of(asked, "count", 0, 0))
         host = request.remote or ""
         busy = self._streaming.total() >= STREAMS_MAX
+        # Also by host, or one of them could take all places.
         if busy or self._streaming[host] >= STREAMS_OF_HOST_MAX:
             raise Refusal(_UNAVAILABLE, "Too many streaming connections")
         self._streaming[host] += 1
@@ -601,6 +624,7 @@ class RestServer:
         await response.prepare(request)
         with self._opened(request):
             await _write(response, ({"InstanceUUID": self._side.instance},))
+            # In pieces, as they are read from the ring when it is their turn.
             for first in past[::LOOKS]:
                 # A reader so slow that they are overwritten meanwhile goes without them.
                 count = min(LOOKS, past.stop - first)
@@ -696,6 +720,7 @@ def _takes_gzip(request: web.BaseRequest) -> bool:
     for item in request.headers.get("Accept-Encoding", "").lower().split(","):
         coding, *parameters = (part.strip() for part in item.split(";"))
         if coding == "gzip":
+            # The first that names it decides; its weight may say that it is not wanted.
             return not any(_NONE.fullmatch(it) for it in parameters)
     return False
 
@@ -762,6 +787,7 @@ def _refused(request: web.BaseRequest, refusal: Refusal) -> web.Response:
 
 async def _plain(request: web.Request, error: web.HTTPException) -> web.Response:
     """What the web server refuses: nothing is there, or it is asked in another way."""
+    # YuniKorn has no slash at the end, and many clients write one.
     if error.status == _NOT_FOUND and (there := await _without_slash(request)):
         return web.Response(status=301, headers={"Location": there})
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}

@@ -59,6 +59,7 @@ class RestPart(Part):
         assert self._listener is not None
         core = self._core
         clock = core.clock
+        # Counted from here on: figures of the actors are made for those who read.
         core.measure()
         side = ReadSide(
             settings=core.topology.settings,
@@ -74,6 +75,7 @@ class RestPart(Part):
             target=self._loop.run_forever, name="yunikorn-actors-rest", daemon=True
         )
         self._thread.start()
+        # Answers first, then facts: a reader that comes early finds an empty read side.
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
         self._tokens.subscribe(self._renew)
         self._following = core.followers.follow(self)
@@ -83,6 +85,7 @@ class RestPart(Part):
         """Hand on what the core tells its followers, on one of its threads."""
         assert self._server is not None
         now_ns = self._core.clock.now_ns()
+        # The loop may have ended: then nobody is left to hear of it.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._server.receive, message, now_ns)
 
@@ -101,6 +104,7 @@ class RestPart(Part):
 
     def stop(self, grace: float) -> None:
         if self._following:
+            # First, so that no more facts come.
             self._core.followers.unfollow(self._following)
         if self._server is not None and self._thread is not None:
             with suppress(TimeoutError):

@@ -32,6 +32,7 @@ class Style(NamedTuple):
     def text(self, value: Any, level: int) -> bytes:  # noqa: ANN401 - any JSON
         data = _encoder.encode(value)
         if self.cover is not None:
+            # Covered before it is formatted, as it is looked for in compact text.
             data = self.cover(data)
         if not self.is_indented:
             return data
@@ -90,6 +91,7 @@ def _listed(items: Any, style: Style, level: int) -> Iterator[bytes]:  # noqa: A
     begin, comma = style.line(level + 1), b","
     between = b"[" + begin
     for item in items:
+        # The comma comes with the next one, as nobody knows whether there is one.
         yield between
         yield from pieces(item, style, level + 1)
         between = comma + begin
@@ -101,6 +103,7 @@ def _fields(value: dict[str, Any], style: Style, level: int) -> Iterator[bytes]:
     colon = b": " if style.is_indented else b":"
     between = b"{" + begin
     for name, item in value.items():
+        # Only what can be divided is written by itself; the rest is one piece.
         if isinstance(item, Each | Foreign | GeneratorType) or _is_divisible(item):
             yield between + _encoder.encode(name) + colon
             yield from pieces(item, style, level + 1)

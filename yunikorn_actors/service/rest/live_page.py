@@ -95,6 +95,7 @@ class Live:
 
     async def follow(self, name: str) -> AsyncGenerator[bytes]:
         """Yield server-sent events, each when the one before it was taken."""
+        # What this page has taken; only other parts are sent.
         sent: dict[str, bytes] = {}
         while not self._closing.is_set():
             picture = await self._picture(name)
@@ -104,8 +105,10 @@ class Live:
                 await asyncio.wait_for(self._closing.wait(), picture.pause_s)
 
     async def _picture(self, name: str) -> Picture:
+        # One at a time: the others wait for the picture and share it.
         async with self._making:
             last = self._pictures.get(name)
+            # Of the last second, or of the pause that its cost has earned.
             if last is None or time.monotonic() >= last.made_s + last.pause_s:
                 last = self._pictures[name] = await self._make(name)
             return last
@@ -113,6 +116,7 @@ class Live:
     async def _make(self, name: str) -> Picture:
         book = self._side.partition(name) if name else next(iter(self._side.books.values()), None)
         shown = None if book is None else (book.name, book.state.revision)
+        # On a thread, before anything stands still.
         answer = await asyncio.get_running_loop().run_in_executor(None, self._core_parts, shown)
         parts: dict[str, Any] = answer | {"failure": self._failure() or answer["failure"]}
         work = Timed(lambda: self._encoded(parts, name))
@@ -121,6 +125,7 @@ class Live:
 
     def _encoded(self, parts: dict[str, Any], name: str) -> Steps[dict[str, bytes]]:
         if not self._failure():
+            # Only if nobody needs the state as it is: the time changes what is shown.
             if not self._slices.stands_still:
                 self._side.catch_up(max(self._side.now_ns, self._now_ns()))
             found = yield from overview(self._side, name)
@@ -145,6 +150,7 @@ class Live:
         Each question is handled by the planner, and shows in the figures of the actors.
         """
         last = self._counted.get(partition)
+        # The same revision and lately counted: nothing has happened that would change it.
         if last is not None and last.revision == revision and time.monotonic() < last.until_s:
             return last.causes
         causes: dict[str, int] = self._questions.ask("causes", partition).get(partition, {})
@@ -162,6 +168,7 @@ class Timed(Generic[T]):
     def begin(self) -> Steps[T]:
         steps = self._steps()
         while True:
+            # Time of the processor, not of the clock: pauses cost nothing.
             begin_s = time.thread_time()
             try:
                 next(steps)
@@ -213,5 +220,6 @@ def _figures(measured: dict[str, Any] | None) -> dict[str, int]:
 
 
 def _event(now_ns: int, parts: dict[str, bytes], sent: dict[str, bytes]) -> bytes:
+    # What is the same as what was sent is left out.
     changed = {name: msgspec.Raw(it) for name, it in parts.items() if sent.get(name) != it}
     return b"data: " + msgspec.json.encode({"now_ns": now_ns, **changed}) + b"\n\n"

@@ -73,10 +73,12 @@ class Slices:
 
     async def done(self, begin: Callable[[], Work[P, T]]) -> T:
         """Do it; what it yields is nothing but pauses."""
+        # A first slice at once: most work needs no more, and nothing has to stand still.
         work = begin()
         is_done, value = _slice(work, _drop)
         if not is_done:
             work.close()
+            # It begins anew, because the state may have changed since its first slice.
             async with self.standing():
                 work = begin()
                 try:
@@ -92,6 +94,7 @@ class Slices:
 
         Very many may begin in one turn of the loop: those that take long have a turn each.
         """
+        # One after the other, as each of them would take a slice of the same turn.
         async with self._beginning:
             begin_s = time.perf_counter()
             is_all, _ = _slice(work, put)
@@ -139,8 +142,10 @@ class Slices:
         self._works += 1
 
     def _may_enter(self) -> bool:
+        # Nobody works: it may begin once the facts are taken that waited for the last one.
         if not self._works:
             return not self._late
+        # Not too many at a time, and not once facts have waited for long.
         has_room = self._works < WORKS_MAX
         return has_room and time.perf_counter() < self._stands_since + JOIN_S
 

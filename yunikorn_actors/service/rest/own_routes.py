@@ -100,6 +100,7 @@ def _expected(side: ReadSide, asked: Asked) -> Steps[Any]:
         if application not in ended:
             near = there_is(application, state.applications)
             raise Refusal(_NOT_FOUND, "Application not found", near)
+    # Made anew here as well, for those who ask between two samples.
     if expectations.is_stale(book.state, application, now_ns, EVERY_NS):
         yield from expectations.refresh(book.state, now_ns)
     found = expectations.of(application, now_ns)

@@ -1,9 +1,9 @@
-"""REST as a part of the service, with the read side in a process of its own.
+"""The read side in a process of its own, as a part of the service.
 
 One interpreter runs one thread at a time. A read side in the core's process takes its share of that
 time for every fact and every page; here the core pays for writing each fact down once, and pages
 cost it nothing. A process that ends by itself is replaced, and receives the whole state. One that
-ends again and again is replaced ever later, and never given up; health checks tell of it.
+ends again and again is replaced ever later, and never given up; health checks report it.
 
 What is written down is handed over in batches, and the other process gives way to the core where
 processors are scarce: it may be a little late, and costs less. One that falls too far behind is
@@ -98,6 +98,7 @@ class ProcessPart(Part):
         self._process: subprocess.Popen[bytes] | None = None
         self._outbox = Outbox(site.core.clock, lambda _: None)
         """Of the process of now. Between two it is closed, and takes nothing."""
+        # Closed from the start: there is no process yet that would read.
         self._outbox.close()
         self._spawning = threading.Lock()
         """Held while a process is started: who stops finds it, or none is started any more."""
@@ -149,6 +150,7 @@ class ProcessPart(Part):
     def _spawn(self) -> None:
         """Start a process, unless this was stopped; where that fails nothing is left of it."""
         with self._spawning:
+            # Looked at under the lock: a stop that comes now finds the process or prevents it.
             if not self._stopping.is_set():
                 self._start_process()
 
@@ -159,11 +161,13 @@ class ProcessPart(Part):
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", STUCK_S, 0))
         handed = (theirs.fileno(), self._listener.fileno())
         try:
+            # Our copy of their end is closed: the line has to end when the process does.
             with theirs, _blocked(IGNORED):
                 process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                     [sys.executable, "-m", CHILD, *map(str, handed)],
                     pass_fds=handed,
                     stdin=subprocess.DEVNULL,
+                    # Our own search path: the process has to find the same modules.
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 )
         except BaseException:
@@ -242,6 +246,7 @@ class ProcessPart(Part):
     ) -> None:
         """Write what waits, until the process ends or does not read for too long."""
         try:
+            # Written in one piece for each batch: every write wakes the other process.
             while data := outbox.next():
                 line.sendall(data)
                 outbox.pause()
@@ -253,6 +258,7 @@ class ProcessPart(Part):
         except Exception as error:  # noqa: BLE001 - the edge: it would hear no more, and go on
             self._end_process(process, f"nothing could be written to it: {masked_str(error)}")
         finally:
+            # Nothing more is taken, so that facts do not gather for nobody.
             outbox.close()
 
     # -- what the other process asks
@@ -274,15 +280,18 @@ class ProcessPart(Part):
         outbox.close()
         # What is asked after this finds the outbox closed.
         while self._simulating:
+            # They would wait for an answer that cannot come any more.
             _, waiting = self._simulating.popitem()
             waiting.set_exception(NoReply("the read side has ended: call again"))
         line.close()
         if self._following:
             self._core.followers.unfollow(self._following)
             self._following = ""
+        # The first one may be waited for: it must not be for ever.
         was_ready = self._ready.is_set()
         self._ready.set()
         if not self._stopping.is_set() and self._has_begun:
+            # One that was never ready counts as another end.
             self._replace(is_steady=was_ready and time.monotonic() - begun > STEADY_S)
 
     def _read_all(
@@ -296,6 +305,7 @@ class ProcessPart(Part):
                 if len(head) < LENGTH_BYTES or len(data) < size:
                     return
                 entry = _up.decode(data)
+                # It answers from here on; only a process that has done that is worth replacing.
                 if isinstance(entry, Ready):
                     self._has_begun = True
                     self._ready.set()
@@ -304,6 +314,7 @@ class ProcessPart(Part):
                     if (waiting := self._simulating.pop(entry.number, None)) is not None:
                         waiting.set_result(entry)
                 else:
+                    # On threads, as the core may take its time and the line must be read.
                     self._pool.submit(self._answer, entry, outbox)
 
     def _answer(self, asked: Question, outbox: "Outbox") -> None:
@@ -324,6 +335,7 @@ class ProcessPart(Part):
                 raise NoReply("the read side is being replaced: call again in a while")
             found = waiting.result(SIMULATE_S)
         except TimeoutError as error:
+            # A `NoReply` is a timeout, too: its own words are better.
             if isinstance(error, NoReply):
                 raise
             raise NoReply(f"the read side has not answered within {SIMULATE_S:g} s") from None
@@ -341,6 +353,7 @@ class ProcessPart(Part):
             self._ends += 1
             wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
             fault = f"the read side was replaced {self._ends} times: {self._why or ENDED}"
+            # Reported before it is replaced: health checks see it in the meantime.
             logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
             self._site.standing.tell(fault, READ_SIDE)
             if self._stopping.wait(wait_s):
@@ -359,6 +372,7 @@ class ProcessPart(Part):
             return
 
         def tell() -> None:
+            # Only if the same one still runs: another has a time of its own.
             if process is self._process and process.poll() is None:
                 self._ends = 0
                 self._site.standing.tell("", READ_SIDE)
@@ -404,6 +418,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 def _wait_for_the_end(process: "subprocess.Popen[bytes]") -> None:
     """One that has closed its end of the line is about to end."""
+    # It closes its line first, and has something to finish then.
     try:
         process.wait(STUCK_S)
     except subprocess.TimeoutExpired:
@@ -502,6 +517,7 @@ class Outbox(Follower):
         with self._changed:
             self._facts -= self._in_hand
             self._in_hand = 0
+            # Only while it pauses: afterwards each fact wakes it as before.
             self._is_pausing = True
             self._changed.wait_for(self._is_due, PAUSE_S)
             self._is_pausing = False

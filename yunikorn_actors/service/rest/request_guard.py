@@ -1,4 +1,4 @@
-"""Who may ask: browsers are kept from lending their user's place in the network to other pages.
+"""The guard of REST: browsers may not lend their user's place in the network to other pages.
 
 A page of another origin can send any request to an address that its reader can reach. It cannot
 choose two headers, Host and Origin. A name in Host that is not ours means that a foreign name was
@@ -112,11 +112,13 @@ class Guard:
         """Return what the token allows that comes with a request, or whose cookie comes with it."""
         header = headers.get("Authorization", "").encode(errors="surrogateescape")
         shown = bearer(header)
+        # A token in the header is of a program: no browser sends one for another page.
         if (right := self._tokens.right_of(shown)) is not Right.NONE:
             return right
         cookie = cookies.get(cookie_of(host), "")
         for token in filter(None, self._tokens):
             if self._sessions.is_open(cookie, token):
+                # The cookie says who the browser is, and this, that our page asks.
                 _check_same_origin(host, headers)
                 return self._tokens.right_of(token.encode())
         return Right.NONE
@@ -148,6 +150,7 @@ def cookie_of(host: str) -> str:
 
     Browsers give a cookie to all ports of a host, and several services may run on one.
     """
+    # Behind the bracket: an address of IPv6 has colons of its own.
     port = host.rpartition("]")[2].partition(":")[2]
     return f"yunikorn-actors-{port}" if port.isdecimal() else "yunikorn-actors"
 
@@ -157,6 +160,7 @@ def cookie(host: str, value: str, *, is_encrypted: bool) -> str:
     lives_s = SESSION_S if value else 0
     secure = "; Secure" if is_encrypted else ""
     name = cookie_of(host)
+    # Scripts cannot read it, and requests of other sites do not carry it.
     return f"{name}={value}; Path=/; Max-Age={lives_s}; HttpOnly; SameSite=Strict{secure}"
 
 

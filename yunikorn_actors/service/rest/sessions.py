@@ -32,6 +32,7 @@ class Sessions:
     def is_open(self, shown: str, token: str) -> bool:
         """Whether it is the cookie of a browser that has shown this token."""
         until, _, _ = shown.partition(".")
+        # Signed with a token that is in force: another one makes another signature.
         is_ours = shown.isascii() and hmac.compare_digest(shown, self._signed(until, token))
         return is_ours and int(until) > self._now_s()
 
@@ -52,6 +53,7 @@ class Attempts:
         times = self._wrong.get(host)
         if times is None or len(times) < WRONG_MAX:
             return 0.0
+        # From the first of the last ten on: then there are fewer than ten in that time.
         return max(0.0, times[0] + WRONG_S - self._now_s())
 
     def note_wrong(self, host: str) -> None:

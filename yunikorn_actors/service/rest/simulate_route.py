@@ -1,4 +1,4 @@
-"""`POST /ws/v1/x/simulate`: answered by a copy of this process, so nobody waits for it.
+"""The route `simulate`: answered by a copy of this process, so that nobody waits for it.
 
 A fork has the replica as it stands at that moment, and shares its memory for as long as nobody
 writes there. It may compute for a minute, and is gone with its answer. Pages are answered
@@ -98,12 +98,15 @@ class Simulations:
             raise Refusal(
                 _UNAVAILABLE, "too many simulations at one time", "ask again later", retry_s=5
             )
+        # Here, on the loop: the replica stands still while the process is copied.
         process, reads = _forked(lambda: msgspec.json.encode(_found(side, question)), SECONDS_MAX)
         self._running[process] = reads, time.monotonic()
+        # The answer is read on a thread, and other pages are answered meanwhile.
         return Answer(partial(self._result, process))
 
     def _forget_left(self) -> None:
         """Forget copies whose askers have gone: by now their time is over."""
+        # Twice the time that it may compute: it is over in any case.
         over = time.monotonic() - 2 * SECONDS_MAX
         for process, (reads, began) in tuple(self._running.items()):
             if began < over:
@@ -118,6 +121,7 @@ class Simulations:
             while size <= RESULT_MAX and (part := pipe.read(1 << 20)):
                 parts.append(part)
                 size += len(part)
+        # It would go on writing to a pipe that nobody reads.
         if size > RESULT_MAX:
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
@@ -167,11 +171,14 @@ def _forked(work: Callable[[], bytes], within_s: int) -> tuple[int, int]:
         # The copy runs nothing but the work, and takes no lock that a thread may hold.
         warnings.simplefilter("ignore", DeprecationWarning)
         process = os.fork()
+    # From here on this is the copy: it ends in any case and returns to nobody.
     if not process:
         status = 1
         try:
+            # Whatever this process does with the alarm, the copy ends by it.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(within_s)
+            # A collection would write to pages that are shared, and copy them all.
             gc.disable()
             _yield_to_others()
             try:
@@ -182,6 +189,7 @@ def _forked(work: Callable[[], bytes], within_s: int) -> tuple[int, int]:
                 pipe.write(found)
             status = 0
         finally:
+            # Without cleaning up: threads and locks of the process are not its own.
             os._exit(status)
     os.close(writes)
     return process, reads
@@ -214,6 +222,7 @@ def _beside(work: Callable[[], Course], within_s: int | None = None) -> Course:
     with os.fdopen(reads, "rb") as pipe:
         found = pipe.read()
     _, status = os.waitpid(process, 0)
+    # Killed by its alarm, which is a matter of time.
     if status:
         raise TimeoutError
     if found.startswith(_REFUSED):
@@ -241,6 +250,7 @@ def _found(side: ReadSide, question: Question) -> dict[str, Any]:
         def left_s() -> float:
             return begun + SEARCH_S - time.monotonic()
 
+        # A second more than is left, so that the search itself ends first.
         def tried(work: Callable[[], Course]) -> Course:
             return _beside(work, 1 + max(0, math.ceil(left_s())))
 

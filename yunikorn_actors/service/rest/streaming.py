@@ -1,7 +1,7 @@
-"""One large answer on its way: fed at the pace of the loop, taken at the pace of its reader.
+"""Streaming: one large answer, fed at the pace of the loop and taken at that of its reader.
 
-It is packed on a thread. What was not taken yet stays in memory, and its producer bounds that;
-a reader that takes nothing for too long is given up.
+It is packed on a thread. What was not taken yet stays in memory, and its producer bounds that; a
+reader that takes nothing for too long is given up.
 """
 
 import asyncio
@@ -44,6 +44,7 @@ class Sending:
         self.size += len(piece)
         self._gathered.append(piece)
         self._gathered_size += len(piece)
+        # Packed in large pieces: each costs a turn of a thread.
         if self._gathered_size >= CHUNK:
             self._hand_on()
 
@@ -77,9 +78,11 @@ class Sending:
                 continue
             chunk = self._chunks.popleft()
             await self._put(await self._packed(chunk))
+            # Only now is it out of our memory.
             self.size -= len(chunk)
         if self._packer is not None:
             await self._put(self._packer.flush())
+        # The reader may be gone at the very end.
         with suppress(ConnectionError):
             await self.response.write_eof()
 

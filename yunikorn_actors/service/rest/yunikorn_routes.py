@@ -57,6 +57,7 @@ def book_of(side: ReadSide, asked: Asked) -> Book:
 
 def _queue(book: Book, asked: Asked) -> Queue:
     path = asked.path["queue"]
+    # Each part by itself, as YuniKorn names the one that is wrong.
     for name in path.split("."):
         if not is_queue_name(name):
             raise Refusal(_BAD_REQUEST, f"problem in queue query parameter parsing: {name!r}")
@@ -136,6 +137,7 @@ def _one_application(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a v
     book = book_of(side, asked)
     queue = _queue(book, asked) if "queue" in asked.path else None
     app = _application(book, asked)
+    # Found, but in another queue: for this address there is none.
     if queue is not None and app.queue is not queue:
         raise Refusal(_NOT_FOUND, "Application not found")
     return applications.application(book, app)
@@ -200,6 +202,7 @@ def number_of(asked: Asked, name: str, default: int, least: int) -> int:
     text = asked.query.get(name)
     if text is None:
         return default
+    # YuniKorn answers in the words of Go's parser.
     if not (text.isascii() and text.isdecimal()):
         raise Refusal(_BAD_REQUEST, f'strconv.ParseUint: parsing "{text:.100}": invalid syntax')
     if len(text) > _DIGITS_MAX or int(text) > UINT64_MAX:
@@ -210,6 +213,7 @@ def number_of(asked: Asked, name: str, default: int, least: int) -> int:
 
 
 def check_tracked(side: ReadSide) -> None:
+    # Only if all of them have switched it off; before the first manager it counts as on.
     if side.managers and not any(it.extra.events_tracked for it in side.managers.values()):
         raise Refusal(_FAULT, "Event tracking is disabled")
 
@@ -228,9 +232,11 @@ def _events(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 def _records(ring: Ring, first: int, count: int) -> Each | None:
     """Read them as they are written; None where the first is not stored."""
+    # Nothing is stored there, which is another answer than an empty list.
     if not ring.read(first, 1):
         return None
     end = min(first + count, ring.next_id)
+    # As they are written: the ring may hold very many.
     parts = (ring.read(it, min(LOOKS, end - it)) for it in range(first, end, LOOKS))
     return Each(shown_record, chain.from_iterable(parts))
 
@@ -250,6 +256,7 @@ class Checkup:
         self._until_ns = 0
 
     def __call__(self, side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+        # Not looked at again for a while: it walks over everything.
         if self._found is not None and side.now_ns < self._until_ns:
             return clusters.shown_health(self._found)
         return Answer(partial(self._look, side, asked.answer), reads_state=True)
@@ -263,6 +270,7 @@ class Checkup:
             answer["configuration_fault"],
             answer["read_side_fault"],
         )
+        # Kept after the answer was made, on the thread that made it.
         self._found, self._until_ns = found, side.now_ns + HEALTH_NS
         return clusters.shown_health(found)
 
@@ -295,6 +303,7 @@ def shown_config(manager: ManagerDescribed | None, *, piecemeal: bool = False) -
 
 def _config(side: ReadSide, asked: Asked) -> Answer:
     manager = _first_manager(side)
+    # YAML is what YuniKorn answers unless JSON is asked for by name.
     if asked.accept == "application/json":
         return Answer(partial(_config_json, manager))
     return Answer(partial(_config_text, manager), YAML)

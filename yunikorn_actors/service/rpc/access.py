@@ -1,4 +1,4 @@
-"""Who may call: anybody without a token, and with tokens those who show the one that is needed.
+"""Access by gRPC: a caller shows the token that its call needs, if the service has any.
 
 Tokens are compared in constant time and stand in no log. A stream that was opened with a token ends
 when that token is not in force any more.
@@ -49,6 +49,7 @@ class _Open:
         self.is_over = False
 
     def end(self) -> None:
+        # Once: a second cancellation would hit the answer about the first.
         if self.task is not None and not self.is_over:
             self.is_over = True
             self.task.cancel()
@@ -86,6 +87,7 @@ class TokenWanted(grpc.aio.ServerInterceptor):
     ) -> Any:  # noqa: ANN401 - a handler, None for an unknown method
         handler = await continuation(details)
         needed = needed_for(details.method)
+        # Unknown methods are refused by gRPC itself, without a word about tokens.
         if handler is None or needed is Right.NONE:
             return handler
         shape = _Shape(handler.request_streaming, handler.response_streaming)
@@ -94,6 +96,7 @@ class TokenWanted(grpc.aio.ServerInterceptor):
         if right < needed:
             why = _MISSING if right is Right.NONE else _READING
             return shape.made_of(partial(_refuse, why))
+        # A call without a stream is over before a token can change.
         if not shape.response_streaming:
             return handler
         inner = handler.stream_stream if shape.request_streaming else handler.unary_stream
@@ -107,6 +110,7 @@ class TokenWanted(grpc.aio.ServerInterceptor):
                 try:
                     await inner(request, context)
                 except asyncio.CancelledError:
+                    # Cancelled by its end of token; whatever else cancels it goes on as that.
                     await _say_over(call, context)
 
         async def produce(request: object, context: Any) -> AsyncIterator[Any]:  # noqa: ANN401
@@ -146,5 +150,6 @@ async def _say_over(call: _Open, context: Any) -> None:  # noqa: ANN401 - of grp
     if not call.is_over:
         raise asyncio.CancelledError
     assert call.task is not None
+    # The cancellation was ours, and the call still has an answer to give.
     call.task.uncancel()
     await context.abort(*_OVER)

@@ -1,4 +1,4 @@
-"""How much has come in and is not dealt with, over all connections, and who is to blame for it.
+"""Admission: how much has come in over all connections and is not dealt with.
 
 gRPC takes a message in as a whole before it shows any of it, and bounds one message only: thousands
 of streams, each with most of a large message, would take all memory. So the bytes that each
@@ -58,6 +58,7 @@ class OpenCall:
         self._under_way = 0
 
     async def read(self) -> Any:  # noqa: ANN401 - bytes, or gRPC's own end
+        # With the next read the one before is dealt with.
         self.done()
         data: Any = await self._context.read()
         if data is not grpc.aio.EOF:
@@ -103,6 +104,7 @@ class Intake:
             del self._calls[call.peer]
 
     def dealt_with(self, peer: str, size: int) -> None:
+        # As long as it was on the wire, roughly: the kernel counts the frames, too.
         self._dealt_with[peer] += size + (size >> FRAMES) + FRAMING
 
     # -- looking
@@ -123,6 +125,7 @@ class Intake:
                 has_failed = True
             else:
                 has_failed = False
+            # Looking at very many connections takes longer, and then it is done less often.
             await asyncio.sleep(max(PERIOD_S, SHARE * (time.monotonic() - begun)))
 
     async def _look(self, port: int) -> None:
@@ -131,6 +134,7 @@ class Intake:
         for peer, connection in connections_at(port):
             former = self._wires.get(peer, Wire())
             if former.is_condemned:
+                # It had its answer with the look before; now its connection ends.
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
                 continue
@@ -169,6 +173,7 @@ def _seen(connection: socket.socket, former: Wire, dealt_with: int) -> Wire:
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     sent, received = _COUNTS.unpack_from(info, _COUNTS_AT)
     excess = (received - former.received) - (sent - former.sent) - dealt_with
+    # Never below nothing: what was counted as dealt with is an estimate.
     return Wire(sent, received, max(0, former.held + excess))
 
 

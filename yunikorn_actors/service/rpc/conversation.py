@@ -1,4 +1,4 @@
-"""The side of a resource manager: one stream, on which requests go out and the core speaks.
+"""The side of a resource manager in a conversation: requests go out, and the core speaks.
 
 Items are sent in order by gRPC's own thread. What the core sends is received on one thread, which
 calls the callback, one call at a time and in order, as a core in this process does it.
@@ -63,6 +63,7 @@ class Outgoing(Iterator[bytes]):
     def put(self, data: bytes, *, waits: bool) -> bool:
         """Return whether it was taken: nothing is, once this is closed."""
         with self._changed:
+            # Bounded, so that a program that is faster than the service waits here.
             while waits and len(self._kept) >= ROOM and not self._is_closed:
                 self._changed.wait()
             if self._is_closed:
@@ -74,6 +75,7 @@ class Outgoing(Iterator[bytes]):
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
+            # What was not sent is reported again, so nothing of it may still go out.
             self._kept.clear()
             self._changed.notify_all()
 
@@ -83,6 +85,7 @@ class Outgoing(Iterator[bytes]):
                 self._changed.wait()
             if self._is_closed:
                 raise StopIteration
+            # A sender may wait for this very place.
             self._changed.notify_all()
             return self._kept.popleft()
 
@@ -128,6 +131,7 @@ class Conversation:
         opening = Opening(
             hears=hears(self._callback), registration=request, config_is_default=config_is_default
         )
+        # The first message of all, so it is put before the call begins.
         self._outgoing.put(codec(Said).encode(Said(opening=opening)), waits=False)
         self._call = call(self._outgoing)
         try:
@@ -142,6 +146,7 @@ class Conversation:
 
         Returns False if this has ended: what is said then reaches nobody.
         """
+        # Inside the callback there is nobody else who would read what makes room.
         return self._outgoing.put(codec(Said).encode(said), waits=not self.is_mine)
 
     @property
@@ -151,6 +156,7 @@ class Conversation:
 
     def end(self) -> None:
         self._is_ended = True
+        # First, so that the thread of gRPC finds nothing more to send.
         self._outgoing.close()
         self._call.cancel()
 
@@ -170,6 +176,7 @@ class Conversation:
                 self._receive(codec(Told).decode(data, self._unknown_fields.tell))
         except grpc.RpcError as raised:
             is_opened = self._opened.done()
+            # Under way, an error means something else than at the beginning.
             error = (self._errors.end_of if is_opened else self._errors.error_of)(raised)
         except Exception as raised:  # noqa: BLE001 - the edge: nobody would learn that it has ended
             error = ConnectionLost(
@@ -179,6 +186,7 @@ class Conversation:
             self._call.cancel()
         lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
         if not self._is_ended:
+            # Known before anything is refused: a sender looks here for the reason.
             self.lost = lost
         self._outgoing.close()
         if not self._opened.done():
@@ -206,6 +214,7 @@ class Conversation:
             self._raised(CallbackRaised(self.rm_id, method, error))
             failure = f"{method} raised {masked_repr(error)}"
             answer = codec(Said).encode(Said(answer=Answer(number=number, failure=failure)))
+        # What comes without a number is no question, so nothing is answered.
         if number:
             self._outgoing.put(answer, waits=False)
 
@@ -217,6 +226,7 @@ def hears(callback: si.ResourceManagerCallback) -> tuple[Kind, ...]:
     """What is to come for this callback."""
     wanted = {**QUESTIONS, "send_event": Kind.EVENTS}
     asked = (kind for method, kind in wanted.items() if overrides(callback, method))
+    # Answers come in any case; the rest only to a callback that overrides its method.
     return (*sorted(ANSWERS), *asked)
 
 

@@ -69,6 +69,7 @@ _FIELDS: Final = {
 def encoded(item: Item) -> bytes:
     numbers = field_numbers(m.Told)
     number = varint(numbers["number"] << 3) + varint(item.place) if item.is_question else b""
+    # By hand: the answer is encoded already, and is put into its frame as it is.
     beside = b"".join(embedded(numbers[field], data) for field, data in item.beside)
     return number + embedded(numbers[_FIELDS[item.kind]], item.data) + beside
 
@@ -135,12 +136,14 @@ class Extension:
         if opening.registration is None:
             return self._managers.find(opening.rm_id)
         registration = opening.registration
+        # The administrator's configuration comes before a default of the client's.
         if opening.config_is_default and self._managers.core.is_administered:
             registration = replace(registration, config="")
         return await self._managers.register(registration, opening.hears)
 
     async def _take(self, manager: Manager, said: m.Said) -> None:
         if said.answer is not None:
+            # Answers must not wait behind requests, for which the core may have no room.
             manager.outlet.answered(said.answer)
             return
         requests = {
@@ -205,6 +208,7 @@ class Extension:
         simulate = self._standing.simulate
         if simulate is None:
             raise Refused("simulate: this service has no read side, which answers it: serve REST")
+        # On threads of its own: a simulation takes minutes and must not hold up other calls.
         found = await self._managers.call_aside(partial(simulate, asked.json.encode()))
         lines = msgspec.json.decode(found, type=_Lines).lines
         written = m.Explanation(text="\n".join(lines), json=found.decode())
@@ -252,6 +256,7 @@ class Extension:
                     return
                 await news.wait()
         finally:
+            # However it ended: the core counts its readers.
             close()
 
 
@@ -259,6 +264,7 @@ async def _write_in_time(write: Write, piece: bytes) -> None:
     try:
         await asyncio.wait_for(write(piece), READ_S)
     except TimeoutError:
+        # It keeps a place among few, so it may not read as slowly as it likes.
         raise NoReply(f"the reader has taken nothing for {READ_S:g} s") from None
 
 

@@ -36,6 +36,7 @@ HANDSHAKE_S: Final = 10
 ALIVE_S: Final = 20
 """A connection that was silent for so long is asked whether it is there, and has as long to
 answer: then its streams have ended."""
+# A peer that has gone without a word is noticed by it.
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),
     ("grpc.max_send_message_length", -1),
@@ -151,6 +152,7 @@ class RpcPart(Part):
         self._health = health.aio.HealthServicer()
         self._site.standing.subscribe(self._tell_of)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        # Reflection names what a client may call.
         names = (scheduler.NAME, extension.NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
         described = pool()
         for module in (health_pb2, reflection_pb2):

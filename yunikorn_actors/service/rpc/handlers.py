@@ -56,6 +56,7 @@ def telling(
 
     async def handle(request: bytes, context: Context) -> None:
         try:
+            # At once: the question is small, and its answers may take long.
             intake.dealt_with(named(context.peer()), len(request))
             await tell(request, context.write)
         except ERRORS as error:
@@ -84,6 +85,7 @@ def talking(intake: Intake, talk: Talk) -> Handler:
 
 def _handler(make: Callable[[Any], Handler], handle: object) -> Handler:
     """The types of grpc know its handlers on threads only."""
+    # grpc says nothing about handlers that are coroutines.
     return make(handle)
 
 
@@ -121,10 +123,12 @@ async def converse(
         while True:
             item = await manager.outlet.oldest(stream.kinds)
             await say(item)
+            # Only now it is out of the outlet: a stream that ends before leaves it to the next.
             manager.outlet.taken(item)
 
     tasks = [asyncio.create_task(_ending(stream, work)) for work in (hear, say_all)]
     try:
+        # Whichever of the two ends first ends both.
         error = await stream.ended
     finally:
         for task in tasks:

@@ -59,6 +59,7 @@ _BROKEN: Final = frozenset(
     }
 )
 """Without a name of ours these are about the connection, and do not come from the service."""
+# A status of gRPC without our name came from the library, or from something in between.
 M = TypeVar("M", bound=SiMessage)
 
 
@@ -90,6 +91,7 @@ class Link:
         if not isinstance(error, ConnectionLost):
             return error
         text = str(error)
+        # The service itself answered with that, so it can be reached.
         if raised.code() not in _BROKEN:
             return ConnectionLost(f"the service at {self._address} refuses this: {text}")
         signs = _SIGNS if not self._is_encrypted else _SIGNS | _SIGNS_WITH_TLS
@@ -98,6 +100,7 @@ class Link:
 
     def end_of(self, raised: Any) -> Exception:  # noqa: ANN401 - as above
         """Return why a conversation has ended that was under way."""
+        # A name of ours means that the service has ended it; else the line has.
         if raised.code() in _BROKEN and isinstance(error_of(raised), ConnectionLost):
             return ConnectionLost(
                 f"the connection to the service at {self._address} has broken: connect again when "
@@ -168,6 +171,7 @@ class Link:
         try:
             yield
         except ValueError as error:
+            # Other errors of values are about what was sent.
             if type(error) is not ValueError:
                 raise
             text = f"the connection to the service at {self._address} was closed meanwhile"

@@ -95,6 +95,7 @@ class Manager:
 
     def end(self, error: CoreError, reason: CoreError | None) -> None:
         """End all streams with this error, None if that is as it should be."""
+        # Ended once: later reasons say less.
         if self.over is None:
             self.over = error
             self._wait_no_longer()
@@ -121,6 +122,7 @@ class Managers:
         self._long = ThreadPoolExecutor(1, "yunikorn-actors-rpc-long")
         self._aside = ThreadPoolExecutor(ASIDE_MAX, "yunikorn-actors-rpc-aside")
         self._by_id: dict[str, Manager] = {}
+        # Weak: a lock that nobody holds or waits for is made anew when it is needed.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By manager, for as long as it is in use: ids come and go."""
         self._registering: set[str] = set()
@@ -172,6 +174,7 @@ class Managers:
         So it is the stream of a manager that is too fast that is not read meanwhile, and nothing
         blocks: neither the loop nor a thread.
         """
+        # Again after each wait: others may have taken the room.
         while not self.is_closing:
             if await _finish(self._post(manager, take, may_block=may_block)):
                 return
@@ -194,6 +197,7 @@ class Managers:
 
     async def _room(self, rm_id: str) -> None:
         room = asyncio.Event()
+        # The core calls once there is room, on a thread of its own.
         self.core.when_room(rm_id, partial(self.on_loop, room.set))
         await room.wait()
 
@@ -231,6 +235,7 @@ class Managers:
                 if former is not None:
                     former.end(again, again)
                 manager = self._by_id[rm_id] = Manager(rm_id, outlet)
+                # A manager that never opens a stream is lost like one whose streams have ended.
                 manager.patience = self._loop.call_later(UNOPENED_S, self._lose, manager)
         return manager
 
@@ -239,6 +244,7 @@ class Managers:
         """Have a former registration hold nothing up, and go on if the next one is refused."""
         former = self._by_id.get(rm_id)
         self._registering.add(rm_id)
+        # It must not hold up the delivery thread, which the registration waits for.
         if former is not None:
             former.outlet.lift()
         try:

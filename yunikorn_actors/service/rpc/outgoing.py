@@ -83,6 +83,7 @@ class Outlet(StandIn):
     # -- on the delivery thread
 
     def answers(self, method: str) -> bool:
+        # Without a reader for it a question would wait for its time to pass.
         return QUESTIONS[method] in self._hears
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -127,6 +128,7 @@ class Outlet(StandIn):
         return answer.state
 
     def _say(self, kind: Kind, message: SiMessage) -> None:
+        # Cut into pieces that any client takes.
         for piece, data in pieces(message):
             beside = (
                 *(("placements", codec(Placement).encode(it)) for it in placements_in(piece)),
@@ -154,9 +156,11 @@ class Outlet(StandIn):
 
     def _put(self, item: Item) -> None:
         with self._changed:
+            # The delivery thread waits: what is behind it is the core's to bound.
             while self._is_bounded and self._count >= ROOM:
                 self._changed.wait()
             if self._is_closed:
+                # What asks now is answered at once.
                 self._let_go()
                 return
             self._kept[item.kind].append(item)
@@ -214,11 +218,13 @@ class Outlet(StandIn):
     def _oldest(self, kinds: Collection[Kind]) -> Item | None:
         with self._changed:
             heads = [kept[0] for kind in kinds if (kept := self._kept[kind])]
+        # The oldest over all kinds, so that the order is that of the core.
         return min(heads, key=lambda item: item.place, default=None)
 
     def taken(self, item: Item) -> None:
         with self._changed:
             kept = self._kept[item.kind]
+            # Given up meanwhile, or taken by a stream that has ended since.
             if item in kept:
                 kept.remove(item)
                 self._count -= 1
@@ -228,6 +234,7 @@ class Outlet(StandIn):
         return self._oldest(kinds) is None
 
     def _wake(self) -> None:
+        # A new event for the next wait; the old one stays set for those who wait on it.
         self._news.set()
         self._news = asyncio.Event()
 

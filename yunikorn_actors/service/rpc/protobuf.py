@@ -104,6 +104,7 @@ class Codec(Generic[M]):
         self._shelves = shelves_of(self.descriptor)
 
     def decode(self, data: bytes, tell: Tell) -> M:
+        # Before it is parsed: a small text may ask for a lot of memory.
         if len(data) > LARGE:
             self._weigh(data)
         message = self._class()
@@ -130,6 +131,7 @@ class Codec(Generic[M]):
         if lost > LARGE:
             tell(f"{name}, more than {LARGE} bytes of it,")
         elif lost:
+            # Parsed once more, with what was discarded; that happens once per field.
             for path in dict.fromkeys(_unknown(self._class.FromString(data), name)):
                 tell(path)
 
@@ -167,6 +169,7 @@ def _reader(declared: inspect.StructType, descriptor: Descriptor) -> Read:
     """Read every field: one that was left out has protobuf's default."""
     declared_fields = _on_the_wire(declared)
     names = {field.encode_name for field in declared_fields}
+    # Both sides must have the same fields, or something would get lost.
     assert names == set(descriptor.fields_by_name), (descriptor.full_name, names)
     kind = declared.cls
     fields = tuple(
@@ -181,6 +184,7 @@ def _reader(declared: inspect.StructType, descriptor: Descriptor) -> Read:
 
 
 def _on_the_wire(declared: inspect.StructType) -> list[inspect.Field]:
+    # Fields that only a core in the same process has.
     return [field for field in declared.fields if not _is_beside(field.type)]
 
 
@@ -192,6 +196,7 @@ def _value_reader(declared: inspect.Type, owner: Descriptor, name: str) -> Read:
     field = owner.fields_by_name[name]
     if isinstance(declared, inspect.UnionType):
         convert = _converter(declared.types[0], field)
+        # Only where it can be absent: other fields have a default.
         return lambda message: convert(getattr(message, name)) if message.HasField(name) else None
     convert = _converter(declared, field)
     return lambda message: convert(getattr(message, name))
@@ -274,6 +279,7 @@ def _putter(field: inspect.Field) -> Put:
 def _one(name: str, fill: Put) -> Put:
     def put(message: Message, value: Value) -> None:
         part = getattr(message, name)
+        # An empty part that is there is not the same as none.
         part.SetInParent()
         fill(part, value)
 

@@ -88,6 +88,7 @@ class _Scale:
                     size, at = _number(data, at)
                     shelf = shelves.get(key >> 3)
                     if shelf is not None:
+                        # Not beyond its parent, whatever its length says.
                         self._put(at, min(at + size, end), shelf)
                     at += size
                 case 0:

@@ -49,6 +49,7 @@ def code_of(error: Exception) -> StatusCode:
 
 async def end(context: "ServicerContext[bytes, bytes]", error: Exception) -> NoReturn:
     """End a call with what an error says; names and texts stay short enough for any client."""
+    # The name first: several errors have one code.
     context.set_trailing_metadata(((NAME, type(error).__name__),))
     await context.abort(code_of(error), masked(str(error))[:LONGEST])
 
@@ -66,6 +67,7 @@ def error_of(raised: Raised) -> Exception:
     if code is StatusCode.CANCELLED:
         # What one has cancelled oneself is not asked for its error.
         text = "the service has ended the call: connect again"
+    # Not of ours: then only the text says what it was.
     names = [value for key, value in raised.trailing_metadata() or () if key == NAME]
     kind = _NAMED.get(str(names[0])) if names else None
     if kind is not None:
