@@ -1,4 +1,4 @@
-"""What a configuration makes of queues, and where it puts applications, for those who check (G28).
+"""The queues that a configuration makes, and where it puts applications, for checks (G28).
 
 A second time, from the configuration itself and in the plainest way: the functions that decide may
 be what is wrong.
@@ -55,12 +55,14 @@ def described(
         submit_acl=config.submit_acl, admin_acl=config.admin_acl, limits=config.limits,
         template=below,
     )  # fmt: skip
+    # Worked out per queue: what sets one apart from its siblings is not handed down.
     passed_on = {key: _passed_on(key, text) for key, text in properties.items()}
     for number, child in enumerate(config.children):
         yield from described(child, path, number, passed_on, below)
 
 
 def _passed_on(key: str, text: str) -> str:
+    # Switched off is for all below as well, which no other value is.
     if key == "preemption.policy" and text.lower() == PreemptionPolicy.DISABLED.value:
         return text
     return _STAYS.get(key, text)
@@ -68,6 +70,7 @@ def _passed_on(key: str, text: str) -> str:
 
 def _created(path: str, above: Queue, *, is_leaf: bool) -> QueueSpec:
     """What placement makes: a leaf as its template says, and a parent that hands that on."""
+    # The recovery queue has no template: it must take work whatever the configuration says.
     template = None if path == _RECOVERED else above.spec.template
     if not is_leaf:
         return QueueSpec(leaf=False, managed=False, template=template)
@@ -80,6 +83,7 @@ def _created(path: str, above: Queue, *, is_leaf: bool) -> QueueSpec:
 
 
 def _if_it_says_something(bound: Resource | None) -> Resource | None:
+    # A template of zeros says nothing, and bounds nothing.
     return bound if bound and min(bound.values()) >= 0 < max(bound.values()) else None
 
 
@@ -101,6 +105,7 @@ def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[st
     try:
         for rule in state.config.placement_rules:
             path = _by_rule(state, spec, rule, created)
+            # Only a forced application may come there by a rule.
             if path == _RECOVERED and forced:
                 return path
             if path and path != _RECOVERED and _takes(state, spec, path, created):
@@ -109,6 +114,7 @@ def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[st
         return _RECOVERED if forced else ""
     if forced:
         return _RECOVERED
+    # The last resort, if it is there already and the application does not refuse it.
     last = "root.default"
     refuses = _tag(spec, APP_TAG_QUEUE_FALLBACK) in {"0", "f", "false"}
     there = last in state.queues and last not in created
@@ -151,6 +157,7 @@ def _is_meant(spec: ApplicationSpec, whom: FilterConfig | None) -> bool:
         return True
     if not (whom.users or whom.groups):
         return whom.type != "deny"
+    # Expressions see names that are none; lists do not.
     users = [spec.user] if is_user_name(spec.user) or _is_expression(whom.users) else []
     groups = [it for it in spec.groups if is_group_name(it) or _is_expression(whom.groups)]
     listed = _any_of(whom.users, users) or _any_of(whom.groups, groups)

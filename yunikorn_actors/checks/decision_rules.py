@@ -1,4 +1,4 @@
-"""What must hold of each decision at the moment in which it is recorded (G22, G23).
+"""Rules of each decision, at the moment in which it is recorded (G22, G23).
 
 Derived from the smallest parts of the state right before, not by the checks that let the decision
 pass. What a resource manager reports is no decision: it runs already, and is charged by force.
@@ -56,6 +56,7 @@ def _allocated(
     app = state.applications[fact.application_id]
     if app.asks[fact.key].spec.required_node:
         yield from _beside_those_that_wait(state.nodes[fact.node_id])
+    # Reported as running: it is no decision, and may break every bound.
     if fact.proposal_id == NO_PROPOSAL:
         return
     yield from _for_the_dead(state, fact)
@@ -141,6 +142,7 @@ def overfills(
     """Yield the bounds of queues, users and groups that one more repeat of the ask would break."""
     for queue in app.queue.lineage:
         most = queue.spec.max or {} if queue.parent is not None else state.capacity
+        # The size of the cluster is no bound for an ask that requires its node.
         if queue.parent is not None or not ask.spec.required_node:
             yield from _above(queue.path, most, queue.allocated, ask.spec.resource)
     for limit in limits_of(app.queue, app.spec.user, app.group):
@@ -183,6 +185,7 @@ def _without_devices(
         yield f"G23: devices of node {node.id} are of model {node.model!r}, not of {spec.models}"
     if node.parts is None:
         return
+    # A share has one device; whole ones have as many as there are.
     amount, devices = fact.resource[GPU], fact.devices
     number, each = max(1, amount // WHOLE), amount // max(1, len(devices))
     if len(set(devices)) != number or each > WHOLE or each * len(devices) != amount:
@@ -252,6 +255,7 @@ def _linked(state: PartitionState, fact: f.ApplicationLinked, _: Container[str])
             right = [*mine, WILDCARD][0]
             break
     else:
+        # No group named there is his: he counts in none.
         right = ""
     if fact.group not in {"", right}:
         yield f"G24: {app.id} counts in group {fact.group}, expected {right!r}"
@@ -262,6 +266,7 @@ def _linked(state: PartitionState, fact: f.ApplicationLinked, _: Container[str])
 
 def _too_many(state: PartitionState, app: Application, had_place: Container[str]) -> Iterator[str]:
     """An application that holds something, or just had a reservation, needs no other place."""
+    # It has a place already, or had one a moment ago.
     if app.state is not ApplicationState.ACCEPTED or app.id in had_place or is_kept_for(app):
         return
     if not app.allocations:
@@ -291,6 +296,7 @@ def _below(state: PartitionState, queue: Queue, but: Application) -> Iterator[Ap
 def _counts(app: Application) -> bool:
     if app.state in COUNTS_AS_RUNNING:
         return True
+    # Accepted and Resuming count only by what they hold.
     by_holding = app.state in {ApplicationState.ACCEPTED, ApplicationState.RESUMING}
     return by_holding and (bool(app.allocations) or is_kept_for(app))
 

@@ -1,4 +1,4 @@
-"""Whether two states of a partition are the same, found out fast.
+"""Equality of two states of a partition, found out fast.
 
 A replica applies the very facts of the truth, so the two hold equal values, mostly the same
 objects, and comparing field by field needs no plain values of either. It is stricter than comparing
@@ -31,6 +31,7 @@ def are_alike(one: PartitionState, other: PartitionState) -> bool:
     theirs = vars(other)
     return (
         all(value == theirs[name] for name, value in vars(one).items() if name not in _PARTS)
+        # First the keys: the comparisons after it rely on them.
         and _have_same_keys(one, other)
         and all(_QUEUE(it) == _QUEUE(other.queues[path]) for path, it in one.queues.items())
         and all(astuple(it) == astuple(other.nodes[id_]) for id_, it in one.nodes.items())
@@ -57,6 +58,7 @@ def _have_same_keys(one: PartitionState, other: PartitionState) -> bool:
 
 def _are_apps_alike(one: Application, other: Application) -> bool:
     same: bool = _APPLICATION(one) == _APPLICATION(other)
+    # Of the queue only which one: it is compared where it stands.
     return same and one.queue.path == other.queue.path
 
 

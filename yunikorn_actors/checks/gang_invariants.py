@@ -42,6 +42,7 @@ def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Ite
     elif not fits_in(ask.spec.resource, placeholder.resource):
         yield f"{swap.key} is parked for a placeholder that is smaller"
     elif swap.crosses is (swap.node_id == placeholder.node_id):
+        # In place means the same node, and across another one.
         where = placeholder.node_id
         yield f"{swap.key} is parked for node {swap.node_id}, its placeholder is on {where}"
     node = state.nodes.get(swap.node_id)

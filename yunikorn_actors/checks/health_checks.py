@@ -1,4 +1,4 @@
-"""Is a core healthy? Thirteen checks over a state dump, each with what it found.
+"""Health checks: is a core healthy? Thirteen checks over a state dump, each with its finding.
 
 They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
 by the same code. A number that should balance is added up again from its parts.

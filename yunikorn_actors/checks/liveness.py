@@ -1,8 +1,9 @@
-"""What must come about when everything has been handled: nothing waits that could go on (G29, G30).
+"""Liveness: what must come about when everything was handled (G29, G30).
 
-Derived from the smallest parts of the state and not from the checks that hold an ask back, as those
-may be what is wrong. It errs on the side of silence: where reservations, promises, a policy or an
-order of starting have a say, an ask that waits is left alone.
+Nothing waits that could go on. Derived from the smallest parts of the state and not from the checks
+that hold an ask back, as those may be what is wrong. It errs on the side of silence: where
+reservations, promises, a policy or an order of starting have a say, an ask that waits is left
+alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,6 +54,7 @@ def _is_idle(app: Application) -> bool:
 
 def _may_go_on(app: Application) -> bool:
     properties = app.queue.properties
+    # Each of these may keep an ask waiting by its own rules, which are not repeated here.
     return (
         properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE
         and not properties.application_policy
@@ -105,6 +107,7 @@ def _could_swap(state: PartitionState, ask: Ask, placeholder: Allocation, refuse
 
 def _awaits_room_for_its_gang(state: PartitionState, app: Application) -> bool:
     holds = app.queue.properties.gang_admission is GangAdmission.HOLD
+    # Without holding every placeholder is tried by itself.
     if not holds or app.is_admitted:
         return False
     need = unplaced(app).items()
@@ -126,6 +129,7 @@ def _awaits_place_of_a_gang(state: PartitionState, app: Application) -> bool:
 
 def _bounds_of(app: Application) -> list[str]:
     """Return the queues that bound how many applications run, by themselves or for its owner."""
+    # Without such bounds no place can be missing.
     bounds = [queue.path for queue in app.queue.lineage if queue.spec.max_applications]
     limits = limits_of(app.queue, app.spec.user, app.group)
     return bounds + [limit.path for limit in limits if limit.max_applications]

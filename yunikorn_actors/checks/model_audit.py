@@ -1,4 +1,4 @@
-"""The planner's model must be what it says it is: the replica plus what is in flight.
+"""The audit of the planner's model: it must be the replica plus what is in flight.
 
 Everything is worked out again from the replica and the decisions in flight and compared with what
 the planner keeps up to date step by step. For simulations and tests, where it runs after every
@@ -94,6 +94,7 @@ def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
+    # Nearly always: the lists below would be empty.
     if not planner.reserver.in_flight and not planner.preemptor.decisions.in_flight:
         return []
     reserved = [flight.node for flight in planner.reserver.in_flight.values()]

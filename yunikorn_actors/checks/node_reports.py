@@ -1,4 +1,4 @@
-"""What a node is by the reports of its resource manager, in the words of the interface (G01).
+"""The node as its resource manager has reported it, in the words of the interface (G01).
 
 The rule is written once more than in the core, in the plainest way: what a report does not name
 stays, one that is not sound changes nothing, and a node never changes its partition.
@@ -47,9 +47,11 @@ def described(
 ) -> NodeReport | None:
     """Take in what a report says; without anything before it the node comes with it."""
     known = before or NEW
+    # Not sound: the report counts for nothing, so the node stays as it was.
     if min([0, *(capacity or {}).values(), *(occupied or {}).values()]) < 0:
         return before
     size = known.capacity if capacity is None else pruned(capacity)
+    # The partition is an attribute that no later report changes.
     own = {it: text for it, text in known.attributes.items() if it == NODE_PARTITION}
     now = known.attributes if attributes is None else {**attributes, **own}
     if not _agree(now, size):
@@ -58,6 +60,7 @@ def described(
         capacity=size,
         occupied=known.occupied if occupied is None else pruned(occupied),
         attributes=now,
+        # Another word than true or false says nothing.
         ready=_READY.get((attributes or {}).get(NODE_READY_ATTRIBUTE, "").lower(), known.ready),
     )
 

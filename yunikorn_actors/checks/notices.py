@@ -1,4 +1,4 @@
-"""What a resource manager can be notified of, one type for each thing.
+"""Notices: what a resource manager can be notified of, one type for each thing.
 
 A notice is made twice: by what arrives at the callback, and by the truth that it is to state. The
 two are compared field by field.
@@ -63,6 +63,7 @@ class Ended(NamedTuple):
 
     @property
     def invariant(self) -> str:
+        # An end that the core asked for has a rule of its own.
         return "G15" if self.type is TerminationType.STOPPED_BY_RM else "G13"
 
     @property
@@ -268,12 +269,14 @@ def ended_in(item: si.AllocationRelease) -> Ended:
 
 def difference(actual: Notice, expected: Notice) -> str:
     """Name the first field that differs, with both values; empty if none does."""
+    # Equal nearly always: only then the fields are looked at.
     if actual == expected:
         return ""
     for name, has, wanted in zip(actual._fields, actual, expected, strict=True):
         if name in TEXTS:
             if not has:
                 return f"{name} is empty, expected {wanted!r}"
+            # Words may say more than the truth does, and never less.
             if str(wanted) not in str(has):
                 return f"{name} is {has!r}, expected {wanted!r}"
         elif has != wanted:

@@ -1,4 +1,4 @@
-"""Which notifications the facts of the truth owe to a resource manager.
+"""Notifications that the facts of the truth owe to a resource manager.
 
 Each fact is followed by itself, whatever else the core made of it. What is owed and does not arrive
 shows as soon as something arrives that was decided later, because all answers go one way and in
@@ -120,6 +120,7 @@ class Owed:
             queue.popleft()
         else:
             place = _place_of(notice, queue)
+            # Something else was owed first, and this is not behind it in the same turn.
             if thing in self._maybe or not place:
                 return self._unowed(notice)
             if queue[place][0] != turn:
@@ -130,6 +131,7 @@ class Owed:
         if not queue:
             del self._queues[thing]
         faults: list[str] = []
+        # In the order of the turns: what is owed by an older one should have come before.
         left = self._left
         oldest = next(iter(left))
         if turn != oldest:
@@ -151,6 +153,7 @@ class Owed:
         expected = self._maybe.pop(notice.thing, [])
         if expected:
             wrongs = [difference(notice, it) for it in expected]
+            # Any of those that may have come: nobody outside can know which.
             if "" not in wrongs:
                 wrong = f"{self._rm_id} was notified of {notice.what}: {wrongs[-1]}"
                 return [f"{notice.invariant}: {wrong}"]
@@ -201,6 +204,7 @@ class Owed:
 
     def _ask_replaced(self, partition: str, fact: f.AskReplaced) -> None:
         ask = self._asks[partition, fact.spec.application_id, fact.spec.key]
+        # What was placed before counts: the ask is the same, with another size.
         ask.spec = fact.spec
         ask.remaining = fact.spec.max_allocations - ask.taken - ask.parked
 
@@ -228,6 +232,7 @@ class Owed:
         ask.parked -= 1
 
     def _forget_if_over(self, name: tuple[str, str, str], ask: _Ask) -> None:
+        # A part of it may still run or wait: then its key means this ask.
         if not (ask.remaining or ask.parked or ask.running):
             del self._asks[name]
 
@@ -243,6 +248,7 @@ class Owed:
     def _reservation_dropped(self, partition: str, fact: f.ReservationDropped) -> None:
         ask = self._asks[partition, fact.application_id, fact.key]
         ask.reservations.remove(fact.node_id)
+        # With the last of them the state that it was in ends.
         if ask.reported is WaitingState.RESERVED and not ask.reservations:
             ask.reported = WaitingState.UNREPORTED
             ask.is_used_up = fact.reason.startswith(_USED_UP)
@@ -275,6 +281,7 @@ class Owed:
     def _recovered(self, partition: str, fact: f.AllocationRecovered) -> None:
         spec = fact.spec
         name = (partition, spec.application_id, spec.key)
+        # The ask of a recovered allocation was never made: it is known by that.
         if name not in self._asks:
             self._asks[name] = _Ask(spec, 0)
         self._reported(partition, self._asks[name], fact, spec)
@@ -292,6 +299,7 @@ class Owed:
         spec = spec or ask.spec
         is_announced = self._record.is_announced(partition, spec.application_id, spec.key)
         state = self._states.get((partition, spec.application_id))
+        # Its gang is over: it is asked back without having been announced.
         if spec.placeholder and state is ApplicationState.RESUMING:
             is_announced = False
         notice = placed_by(partition, fact.uuid, spec, fact.node_id, spec.resource, fact.devices)
@@ -347,6 +355,7 @@ class Owed:
         ask = self._asks[name]
         ask.running -= 1
         self._forget_if_over(name, ask)
+        # Only what nobody asked for is announced, and always as stopped.
         if type_ in _ENDS_UNASKED:
             message = "" if type_ is _T.STOPPED_BY_RM else node_id
             short = short_partition_name(partition)
@@ -371,6 +380,7 @@ class Owed:
     def _application_changed(self, partition: str, fact: f.ApplicationStateChanged) -> None:
         """Nothing is reported of the history of a former life, when the id names another."""
         name = (partition, fact.application_id)
+        # A former life has expired, and the id is of another one by now.
         if fact.event is ApplicationEvent.EXPIRE and name in self._states:
             return
         if self._serials.get(name) == fact.serial:

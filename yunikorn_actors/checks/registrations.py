@@ -1,4 +1,4 @@
-"""The records of all registrations of a core, and to which of them a request belongs.
+"""Registrations: the records of all of a core, and to which of them a request belongs.
 
 A registration ends when RmProxy stops its callback, because its resource manager registered again,
 is lost or leaves; its last requests may stay unanswered. While one is under way requests belong to
@@ -63,6 +63,7 @@ class Registrations:
         self.records[address] = RmRecord(
             rm_id,
             takes_states=message.capabilities.hears_states,
+            # What a core before this one has announced is in no fact of this one.
             follows_facts=self._follows_facts and not was_restored,
             was_restored=was_restored,
             others=self.records,
@@ -70,6 +71,7 @@ class Registrations:
 
     def _gone(self, message: RMLost | RMUnregistered) -> None:
         """What it requests from now on counts no more; RmProxy may have other work to do first."""
+        # Popped: with a new registration its requests count again.
         for address in self._addresses.pop(message.rm_id, []):
             self._meanwhile.pop(address, None)
 
@@ -94,6 +96,7 @@ class Registrations:
         self._meanwhile.pop(address, None)
         addresses = self._addresses.get(rm_id, [])
         if address in addresses:
+            # Those before it are over; those behind it may still be decided.
             del addresses[: addresses.index(address)]
 
     def refused(self, rm_id: str, address: str) -> None:
@@ -103,6 +106,7 @@ class Registrations:
         addresses = self._addresses.get(rm_id, [])
         if address in addresses:
             addresses.remove(address)
+        # They were sent to the one that is registered, which is the former one.
         if addresses:
             for request in requests:
                 self.records[addresses[-1]].requested(request)

@@ -1,4 +1,4 @@
-"""When nothing is on its way: what a resource manager knows, and the truth, field by field."""
+"""The comparison at rest: what a resource manager knows, and the truth, field by field."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -40,6 +40,7 @@ def compared(
 def _compare_allocation(rm: RmKnowledge, states: States, uuid: str) -> Iterator[str]:
     known, found = rm.running.get(uuid), _find(states, uuid)
     if found is None:
+        # It may have ended it by a name that could mean another one.
         if known is not None and uuid not in rm.unsure:
             yield (
                 f"G16: for {rm.rm_id} {uuid} ({known.key} of {known.application_id}) "
@@ -67,6 +68,7 @@ def _compare_allocation(rm: RmKnowledge, states: States, uuid: str) -> Iterator[
             allocation.resource,
             allocation.devices,
         )
+        # It reported a size that it had asked for at some time: that is no fault.
         if asked is not None and truth.resource in asked.sizes:
             # It may have reported another size since, and knows of which devices.
             devices = known.devices if len(asked.sizes) > 1 else truth.devices
@@ -103,6 +105,7 @@ def _compare_ask(rm: RmKnowledge, states: States, name: Name) -> Iterator[str]:
         if not rm.was_restored:
             yield f"G16: the core has the ask {key} of {id_}, and {rm.rm_id} has not asked"
         return
+    # With repeats nobody outside can know how many are left.
     if name in rm.taken_back and ask.spec.max_allocations == 1:
         yield f"G16: {rm.rm_id} has withdrawn {key} of {id_}, and it is there"
     elif ask.remaining and ask.spec.max_allocations == 1 and not _is_wanted(rm, name):
@@ -130,6 +133,7 @@ def _compare_container_state(
 
 def _is_wanted(rm: RmKnowledge, name: Name) -> bool:
     asked = rm.asks[name]
+    # An answer does not name the partition.
     if len(rm.partitions_of[name[1:]]) > 1:
         # Which of them was rejected, nobody can know.
         return True
@@ -151,6 +155,7 @@ def _compare_application(rm: RmKnowledge, states: States, id_: str) -> Iterator[
             f"G25: {rm.rm_id} has asked for application {id_} {known.requested} times, and "
             f"was answered {answered} times"
         )
+    # Of several partitions with this id nobody can tell which one is meant.
     if len(known.partitions) != 1 or known.is_unsure:
         return
     state = states.get(next(iter(known.partitions)))
@@ -197,6 +202,7 @@ def _compare_node(rm: RmKnowledge, states: States, id_: str) -> Iterator[str]:
             f"answered {known.accepted + known.rejected} times"
         )
     is_there = any(id_ in state.nodes for state in states.values())
+    # Without facts a report may have been refused, and nobody here would know.
     if rm.owed is not None and known is not None:
         yield from _compare_report(rm, states, id_, known)
     if is_there and not rm.was_restored and (known is None or not known.accepted):

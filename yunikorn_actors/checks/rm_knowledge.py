@@ -1,4 +1,4 @@
-"""What a resource manager knows: all that it has requested and was notified of."""
+"""The knowledge of a resource manager: all that it has requested and was notified of."""
 
 from collections import Counter, deque
 from typing import Final, NamedTuple
@@ -51,6 +51,7 @@ class Requested:
         self.was_placed = False
 
     def note(self, way: Wanted, size: dict[str, int]) -> None:
+        # Only the last one of its kind: asking for the same again says nothing new.
         if not self.ways or self.ways[-1] != way:
             self.ways.append(way)
         if not self.sizes or self.sizes[-1] != size:
@@ -84,6 +85,7 @@ class ApplicationKnown:
 
     def request(self, *, is_added: bool) -> None:
         self.requested += is_added
+        # Before any addition that is unanswered, a removal counts at once.
         if is_added or self.unanswered:
             self.unanswered.append(is_added)
         else:
@@ -96,6 +98,7 @@ class ApplicationKnown:
         if self.unanswered:
             self.unanswered.popleft()
         self.is_there |= is_accepted
+        # Removals behind the answered addition take it away again.
         while self.unanswered and not self.unanswered[0]:
             self.unanswered.popleft()
             self.is_there = False
@@ -220,6 +223,7 @@ class RmKnowledge:
 
     def requested(self, name: Name) -> Requested:
         asked = self.asks.get(name)
+        # Asked for again, it is wanted again.
         self.taken_back.pop(name, None)
         if asked is None:
             asked = self.asks[name] = Requested()

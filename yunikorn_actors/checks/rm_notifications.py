@@ -1,4 +1,4 @@
-"""What a resource manager is notified of: noted, and judged by what it knew before."""
+"""Notifications of a resource manager: noted, and judged by what it knew before."""
 
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +85,7 @@ def _new(rm: RmKnowledge, notice: Placed) -> list[str]:
     announced = rm.placed.setdefault(uuid, [])
     before = len(announced)
     announced.append(notice.node_id)
+    # Each life may be announced once.
     if before >= rm.lives(uuid):
         faults.append(_fault(rm, "G16", notice, f"it was announced {before} times before"))
     app = rm.applications.get(app_id)
@@ -97,10 +98,12 @@ def _new(rm: RmKnowledge, notice: Placed) -> list[str]:
     rm.wanted.pop(name, None)
     rm.by_report.pop(uuid, None)
     rm.touched.uuids[uuid] = rm.touched.asks[name] = None
+    # One request reported and ended it: its end was announced first.
     if uuid in rm.ended_first:
         del rm.ended_first[uuid]
     elif uuid not in rm.given_back:
         rm.running[uuid] = notice
+        # A release by name may have meant it, and nobody is notified of that.
         was_named = any(rm.is_of(it, notice) for it in rm.ended_by_name)
         if was_named or uuid in rm.guessed:
             rm.unsure[uuid] = None
@@ -128,6 +131,7 @@ def _ended(rm: RmKnowledge, notice: Ended) -> list[str]:
             faults.append(_fault(rm, "G16", notice, f"it was announced as {was}"))
     if type_ is _T.STOPPED_BY_RM:
         rm.running.pop(uuid, None)
+        # More ends than announcements: the announcement comes after this end.
         if ends.count(_T.STOPPED_BY_RM) > len(rm.placed.get(uuid, ())):
             rm.ended_first[uuid] = None
         partition = partition_name(rm.rm_id, notice.partition)
@@ -183,6 +187,7 @@ def _rejected(
     elif rejected > requested:
         faults.append(f"{what}: it was asked for {requested} times and rejected {rejected}")
     reported = any(_is_report(rm, name) for name in names)
+    # Only what runs because of the report: the rest ran before.
     for uuid, placed in tuple(rm.running.items()) if reported else ():
         # What was refused does not run, unless it did before it was reported.
         is_it = placed.key == key and placed.application_id == app_id
@@ -285,6 +290,7 @@ def _notify_state(rm: RmKnowledge, request: si.UpdateContainerSchedulingStateReq
     if name not in rm.partitions_of:
         _unasked(rm, notice, faults)
     elif not notice.reason and notice.state != WaitingState.SCHEDULED.value:
+        # SCHEDULED needs no reason: the announcement says everything.
         faults.append(_fault(rm, "G27", notice, "there is no reason"))
     rm.touched.asks.update(((it, *name), None) for it in rm.partitions_of.get(name, ()))
     rm.states[name] = notice.state
@@ -307,6 +313,7 @@ def _unlike(notice: Placed, asked: Requested) -> str:
 def _may_follow(ends: list[TerminationType], lives: int) -> bool:
     asked_back = sum(1 for type_ in ends if type_ in ASKED_BACK)
     stopped = len(ends) - asked_back
+    # Several lives may be interleaved, so their order says nothing.
     in_order = lives > 1 or not stopped or ends[-1] is _T.STOPPED_BY_RM
     return max(asked_back, stopped) <= lives and in_order
 

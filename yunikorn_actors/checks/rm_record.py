@@ -1,4 +1,4 @@
-"""What a resource manager has requested and was notified of, compared with the truth.
+"""The record of a resource manager: its requests and notifications, compared with the truth.
 
 A resource manager knows nothing but that, so neither does its record. Three rules hold:
 
@@ -64,6 +64,7 @@ class RmRecord:
         if self.owed is not None:
             self.owed.follow(partition, facts, turn)
         for fact in facts:
+            # An operator's word may come after any report, so the drain is not compared.
             if isinstance(fact, AdministratorActed) and fact.node_id in self._rm.nodes:
                 self._rm.nodes[fact.node_id].is_operated |= True
 
@@ -90,6 +91,7 @@ class RmRecord:
     def is_announced(self, partition: str, application_id: str, key: str) -> bool | None:
         """Whether work that it reported is announced to it; None if it was reported both ways."""
         asked = self._rm.asks.get((partition, application_id, key))
+        # Both ways, or neither: only the core knows which one it took.
         if asked is None or asked.by_list is asked.by_node:
             return None
         return asked.by_list
@@ -112,6 +114,7 @@ class RmRecord:
     def settled(self, states: States) -> list[str]:
         """Compare what has been touched since the last time."""
         faults = [] if self.owed is None else self.owed.missing()
+        # Taken out first: what is touched while comparing belongs to the next time.
         touched, self._rm.touched = self._rm.touched, Touched()
         if self.owed is not None:
             touched.uuids.update(dict.fromkeys(self.owed.placed))

@@ -1,4 +1,4 @@
-"""What a resource manager requests: noted in the moment in which it is sent."""
+"""Requests of a resource manager: noted in the moment in which they are sent."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -40,6 +40,7 @@ def _note_applications(rm: RmKnowledge, request: si.ApplicationRequest) -> None:
     for old in request.remove:
         id_ = old.application_id
         partition = partition_name(rm.rm_id, old.partition_name)
+        # Wished in any case; whether anything ends by it shows later.
         rm.wished[partition, id_, ""] = None
         rm.want_no_more(partition, id_, "")
         known = rm.applications.get(id_)
@@ -55,6 +56,7 @@ def _note_nodes(rm: RmKnowledge, request: si.NodeRequest) -> None:
             node = rm.node(info.node_id)
             node.requested += 1
             node.partition = partition
+            # A second report of a node may be refused.
             node.is_gone = node.requested > 1
             node.describe(info, is_new=True)
             drained = info.action is si.ActionFromRM.CREATE_DRAIN
@@ -92,6 +94,7 @@ def _note_allocations(rm: RmKnowledge, request: si.AllocationRequest) -> None:
         name = (
             partition_name(rm_id, ask.partition_name), ask.application_id, ask.allocation_key,
         )  # fmt: skip
+        # Without a group it is no placeholder, whatever the flag says.
         is_placeholder = ask.placeholder and bool(ask.task_group_name)
         asked = rm.requested(name)
         asked.main += 1
@@ -179,17 +182,20 @@ def _release(rm: RmKnowledge, end: si.AllocationRelease) -> None:
     partition, key = partition_name(rm.rm_id, end.partition_name), end.allocation_key
     by_wish = end.termination_type in _BY_WISH
     rm.wished[end.uuid or (partition, end.application_id, key)] = None
+    # By its key, and not by UUID, it means what waits as well.
     if key and not end.uuid and end.termination_type in _TAKES_THE_ASK:
         rm.want_no_more(partition, end.application_id, key)
     if not end.uuid:
         name = (partition, end.application_id, key)
         rm.ended_by_name[name] = None
+        # A confirmation has no answer, so nobody hears what it ended.
         if not by_wish:
             mine = (it for it, item in rm.running.items() if rm.is_of(name, item))
             rm.unsure.update(dict.fromkeys(mine))
             _ended_unanswered(rm, partition, end.application_id, key)
         return
     running = rm.running.get(end.uuid)
+    # Of another application: the release means nothing.
     if running is not None and not rm.is_of((partition, end.application_id, ""), running):
         return
     if running is None and end.uuid not in rm.placed and end.uuid not in rm.reports:

@@ -1,4 +1,4 @@
-"""What must hold of a partition after every message, derived from scratch.
+"""The invariants of a partition after every message, derived from scratch.
 
 Each check takes the state, works the truth out of the smallest parts (asks, allocations, nodes) and
 compares it with the books. The ids (G01 and so on) are those of docs/reference/invariants.md. This
@@ -95,6 +95,7 @@ def devices_on(node: Node) -> Iterator[str]:
             yield f"node {node.id} gives devices {devices} for {amount} of {GPU}"
         for device in devices:
             if device < len(free):
+                # Shared out in equal parts, as whole asks have whole devices.
                 free[device] -= amount // count
     if free != node.parts:
         yield f"of the devices of node {node.id} {node.parts} are free, their parts make {free}"
@@ -217,6 +218,7 @@ def _single_place(state: PartitionState) -> Iterator[str]:
             if uuid in seen:
                 yield f"allocation {uuid} is on node {seen[uuid]} and on node {node.id}"
             seen[uuid] = node.id
+    # The index by UUID has to agree with the books in both directions.
     owners = {uuid: app.id for app in state.applications.values() for uuid in app.allocations}
     for uuid, id_ in state.owners.items():
         if owners.get(uuid) != id_:
@@ -237,6 +239,7 @@ def _running(state: PartitionState) -> Iterator[str]:
         keeping = [
             app.serial
             for app in apps
+            # A node that is kept counts only where nothing runs.
             if app.state in COUNTS_BY_HOLDING and app.serial not in holding and is_kept_for(app)
         ]
         if sorted(queue.reserving) != sorted(keeping):
@@ -266,6 +269,7 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     kinds = {(item.required, item.earmark is None) for item in kept}
     if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
         yield f"node {node.id} is reserved for several that may not share it"
+    # Drained or not ready, it keeps only those that require it.
     stays = node.ready and not node.drained
     if not node.is_schedulable and any(
         item.is_ordinary or not (item.required or stays) for item in kept
@@ -275,6 +279,7 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
     secured = total(item.secured for item in kept)
     yield from _differ(f"secured on node {node.id}", node.secured, secured)
+    # Together they would not all fit, whatever comes free.
     if is_overpromised(node):
         yield f"node {node.id} is promised to more asks than will have room"
     if is_overdrawn(node):
@@ -331,6 +336,7 @@ def life_of(state: PartitionState, app: Application) -> Iterator[str]:
     one by one), or it is removed with its partition (it is Failing from the first on). What is
     asked back may end in one slice, and the state follow in the next.
     """
+    # In the middle of long work the state follows with the last slice.
     if _is_in_hand(state, app):
         return
     if app.state in FINISHED:
@@ -375,6 +381,7 @@ def _is_unwatched(state: PartitionState, app: Application) -> bool:
         item.spec.placeholder and item.releasing is None for item in app.allocations.values()
     ):
         return True
+    # Either placeholders or the commitment has a timer, and never both.
     committed = app.serial in state.admitted and not app.has_placeholders
     return committed is not ("commitment" in app.timers)
 
@@ -396,6 +403,7 @@ def _usages_of(
         charged = (part for app in below for part in (app.allocated, app.placeholders))
         yield from _differ(f"usage of {owner} in {path}", usage.amounts, total(charged))
         counted = {app.serial for app in below if app.state not in LEAVES_USER_COUNT}
+        # Running has to be a part of what may count, and attached is all of them.
         if not counted.issuperset(usage.running) or usage.attached != len(below):
             yield f"{owner} in {path} counts applications that are not there"
         keeping = [
@@ -425,6 +433,7 @@ def misconfigured(state: PartitionState) -> Iterator[str]:
     A queue that it names takes applications; one that left it drains. A reload that is under way
     has not come to all of them.
     """
+    # Half of it is of the former configuration.
     if state.config is None or is_being_reloaded(state):
         return
     named = dict(described(state.config.root))

@@ -1,14 +1,11 @@
-"""How a delivered call reaches a callback: one row for each method.
+"""How a delivered call reaches a callback, and event records as they leave the core.
 
-The answer to a question goes back to RmProxy as a message, and so does what stands for an answer if
-the callback raises. An exception in a predicate is a no, because the resource manager has not
-agreed.
+One row for each method. The answer to a question goes back to RmProxy as a message, and so does
+what stands for an answer if the callback raises. An exception in a predicate is a no, because the
+resource manager has not agreed.
 
-A reason and the text of an exception are masked here: they become keys and are counted.
-
-Records of events as they leave the core, for resource managers, readers and routes.
-
-The message of one may quote what a program has sent, such as the queue that it asked for. Ids stay:
+A reason and the text of an exception are masked here: they become keys and are counted. The message
+of an event record may quote what a program has sent, such as the queue that it asked for. Ids stay:
 readers look them up. Machines hold the records as they are, so that a replay comes to the same.
 """
 
@@ -92,6 +89,7 @@ def state_of(rm: ResourceManagerCallback) -> StateText:
 
 def _encodable(text: str) -> str:
     """Replace the characters that neither a trace nor a message can hold."""
+    # A text may hold half a character, which neither UTF-8 nor a recording can.
     return text.encode(errors="replace").decode()
 
 

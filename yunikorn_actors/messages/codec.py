@@ -26,6 +26,7 @@ UNKNOWN_BYTES_MAX: Final = 1_000_000
 _encoder = msgspec.msgpack.Encoder()
 _canonical = msgspec.msgpack.Encoder(order="sorted")
 
+# Every message has its name as its type on the wire, so names are never given again.
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
     for module in (
@@ -139,9 +140,11 @@ def delivery_of(record: StoredDelivery) -> Delivery:
 
 def _message_of(record: StoredDelivery) -> Message:
     name = RENAMED.get(record.type, record.type)
+    # By its name of today, if it has another one by now.
     kind = MESSAGE_TYPES.get(name)
     if kind is None:
         return UnknownMessage(type=record.type, payload=_unknown(record.payload))
+    # Its fields have moved since, so it is read as plain values first.
     if record.type in GATHERED:
         return msgspec.convert(renewed(record.type, msgspec.msgpack.decode(record.payload)), kind)
     return decoded(name, record.payload)
@@ -153,6 +156,7 @@ def decoded(name: str, payload: msgspec.Raw) -> Message:
     if name not in PARTS:
         return _decoder(kind).decode(payload)
     try:
+        # First as it is written today: hardly any recording is of before.
         return _decoder(kind).decode(payload)
     except msgspec.ValidationError:
         return msgspec.convert(_with_parts(payload), kind)
@@ -208,6 +212,7 @@ def type_name(message: Message) -> str:
     return message.type if type(message) is UnknownMessage else type(message).__name__
 
 
+# Sorted keys, so that the order in which a state was built says nothing.
 def state_digest(state: dict[str, Any]) -> str:
     return hashlib.sha256(canonical(state)).hexdigest()
 
@@ -219,6 +224,7 @@ class TraceDigest:
         self._hash = hashlib.sha256()
 
     def add(self, delivery: Delivery) -> None:
+        # Without times: two runs of the same thing differ only in those.
         self._hash.update(canonical(record_of(delivery)))
 
     def hex(self) -> str:

@@ -52,6 +52,7 @@ def renewed(type_: str, payload: Any) -> Any:  # noqa: ANN401 - whatever a recor
     if not isinstance(payload, dict):
         return payload
     for field, former in GATHERED.get(type_, {}).items():
+        # Only if all of them are there: a part would be something else.
         if payload.keys() >= set(former):
             payload = payload | {field: {name: payload[name] for name in former}}
     return payload

@@ -4,8 +4,8 @@
 logger of the standard library. Until then no line is even put together, and loguru is not imported.
 What others have named is escaped as in a recording that is shown, so none of it forges a line.
 Whatever looks like the value of a secret is masked before a line goes anywhere, in the text of an
-exception as in a message. A traceback goes out as text: loguru would add the values of variables
-to it.
+exception as in a message. A traceback goes out as text: loguru would add the values of variables to
+it.
 """
 
 import logging
@@ -76,6 +76,7 @@ class Lines:
         places = [place for place in self._places.values() if place.least <= number]
         if not places or number < self._least:
             return False
+        # Formatted only with arguments: a text with braces of its own stays as it is.
         line = text.format(*map(_shown, args)) if args else text
         if exception is not None:
             line += "\n" + "".join(traceback.format_exception(exception)).rstrip()

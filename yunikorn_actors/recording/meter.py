@@ -54,12 +54,14 @@ class Gauge:
             self._count(envelope, now_ns)
             self.handling.note(took_ns)
             self.worst_ns = max(self.worst_ns, took_ns)
+            # A cycle is one message among others, and what YuniKorn measures.
             if type(envelope.message) is RunCycle:
                 self._cycles.note(took_ns)
 
     def _count(self, envelope: Envelope, now_ns: int) -> None:
         sender, message, _, _, sent_ns = envelope
         self.messages += 1
+        # A message may be made after that moment on another thread.
         if sent_ns is not None and sent_ns < now_ns:
             self.waiting_ns += now_ns - sent_ns
         flow = (role_of(sender), type(message))

@@ -114,6 +114,7 @@ def _is_copied(value: object) -> bool:
     try:
         how = value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
         if isinstance(how, str):
+            # As pickle does it, to see whether the name leads back to the object.
             whence = getattr(value, "__module__", None) or "__main__"
             return attrgetter(how)(sys.modules[whence]) is value
     except (TypeError, AttributeError, KeyError, pickle.PicklingError):

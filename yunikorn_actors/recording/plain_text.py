@@ -11,6 +11,7 @@ from yunikorn_actors.recording.text_width import columns, cut, filled
 from yunikorn_actors.values.durations import SECOND
 
 
+# Before any width is counted, as escapes are longer than what they stand for.
 def printable(text: str) -> str:
     """Escape what a terminal would act on: control characters, line ends, changes of direction."""
     if text.isprintable():
@@ -26,6 +27,7 @@ def moment(ns: int, digits: int = 3) -> str:
     Digits behind the seconds are cut off and not rounded: a moment is not named before it was.
     """
     seconds, rest_ns = divmod(ns, SECOND)
+    # Outside of the calendar the number is better than an error.
     try:
         whole = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (ValueError, OverflowError, OSError):
@@ -45,6 +47,7 @@ def table(
 
     With a width, those at the left are cut until the lines fit.
     """
+    # Escaped first: a control character would count as no column.
     all_rows = [head, *(tuple(map(printable, row)) for row in rows)]
     by_column: list[Sequence[str]] = list(zip(*all_rows, strict=True))
     widths = [max(map(columns, column)) for column in by_column]
@@ -77,6 +80,7 @@ def _narrow(widths: list[int], left: int, excess: int) -> None:
         if widths[widest] <= _NARROWEST:
             return
         others = [it for number, it in enumerate(widths[:left]) if number != widest]
+        # Down to the next widest, so that columns shrink together.
         floor = max(_NARROWEST, *(it for it in others if it < widths[widest]), 0)
         taken = min(excess, max(1, widths[widest] - floor))
         widths[widest] -= taken

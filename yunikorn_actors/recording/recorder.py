@@ -1,10 +1,10 @@
-"""Records what is delivered while the core runs: header, one record for each message, footer.
+"""The recorder: writes what is delivered while the core runs: header, records, footer.
 
 Records are gathered where messages are handled and written by a thread of the recorder, so that no
 handler ever waits for a disk. What is gathered is written at once after a pause and every 50 ms
-otherwise: of a process that is killed no more than that is missing, and the rest can be read
-up to its last whole record. A disk that is too slow loses records, which are counted in their
-place; one that is full ends the recording. Neither ends the core.
+otherwise: of a process that is killed no more than that is missing, and the rest can be read up to
+its last whole record. A disk that is too slow loses records, which are counted in their place; one
+that is full ends the recording. Neither ends the core.
 
 A flight recorder keeps the last records in memory, and writes them when an operator asks for them
 or the core fails.
@@ -81,6 +81,7 @@ class Recorder(ABC):
         no other has its identity meanwhile."""
 
     def add(self, delivery: Delivery) -> None:
+        # Of the handling before: a record is written before its own message is handled.
         took_ns = self._took_ns.pop(delivery.mailbox, None)
         data = encode(timed_record_of(delivery, took_ns, self._payload_of(delivery.message)))
         # What machines send comes of what they received: until then nothing has to be looked for.
@@ -98,6 +99,7 @@ class Recorder(ABC):
         _, payload = self._facts.pop(id(message), (message, None))
         if payload is None:
             payload = msgspec.Raw(encode(message))
+            # Bounded: some machine may never handle its own.
             if len(self._facts) >= FACTS_KEPT:
                 self._facts.clear()
             self._facts[id(message)] = message, payload
@@ -132,6 +134,7 @@ class Recorder(ABC):
 
 
 def _is_from_outside(delivery: Delivery) -> bool:
+    # Only the gateway and callbacks bring words of others.
     return delivery.sender == GATEWAY or is_callback(delivery.sender)
 
 
@@ -173,9 +176,11 @@ class FileRecorder(Recorder):
         with self._changed:
             if self.failure is not None or self._closing.is_set():
                 return
+            # Counted against what the disk has not taken yet, or memory would grow.
             if self._waiting_bytes + len(data) > BACKLOG_BYTES_MAX:
                 self._dropped[mailbox] += 1
                 return
+            # Before the record that comes now, so that the gap stands where it is.
             self._report_dropped()
             self._gathered.append(data)
             self._waiting_bytes += len(data)
@@ -192,6 +197,7 @@ class FileRecorder(Recorder):
         with self._changed:
             self._closing.set()
             self._changed.notify()
+        # The disk may be stuck: then the core goes on without waiting for ever.
         self._thread.join(timeout)
         if self._thread.is_alive():
             self.failure = OSError(
@@ -203,6 +209,7 @@ class FileRecorder(Recorder):
     def _run(self) -> None:
         try:
             while data := self._next():
+                # Between two writes: a segment ends with whole records.
                 if self._file.is_full:
                     self._segments += 1
                     self._file.rotate()
@@ -236,6 +243,7 @@ class FileRecorder(Recorder):
             # What comes from now on is not kept: there is no disk to take it.
             self._gathered = []
         text = f"the trace {self.path} ends here, the core goes on: {error}"
+        # Heard in any case: with logs switched off it goes to standard error.
         if not logger.error("{}", text):
             alarm(text)
 
@@ -268,6 +276,7 @@ class FlightRecorder(Recorder):
             kept = tuple(self._kept)
         file = TraceFile(path, compress=self._compress, rotate_bytes=0, keep=0)
         try:
+            # The beginning is missing, so it is written as a later segment.
             file.write(self._head(2 if self._has_lost else 1))
             file.write(b"".join(kept) + foot)
             file.finish()

@@ -1,4 +1,4 @@
-"""Records and dumps without the secrets in them; the texts of logs need no codec for that.
+"""Secrets in records and dumps: replaced before anything is written.
 
 In a log and in a dump of the state a value is replaced by stars. In a recording it is replaced by a
 digest of it with a salt that is never written down. So equal values stay equal and different ones
@@ -24,6 +24,7 @@ _HINT: Final = re.compile(HINT.encode())
 
 def masked_record(data: bytes, cover: Cover) -> bytes:
     """Return MessagePack without the secrets in it."""
+    # One look at the bytes: nearly no record holds anything like a secret.
     if not may_hold_secrets(data):
         return data
     return encode(_masked_value(msgspec.msgpack.decode(data), cover))
@@ -44,6 +45,7 @@ def masked_dump(dump: dict[str, Any]) -> dict[str, Any]:
     """Return a dump of the state without the secrets in it."""
     data = encode(dump)
     covered = masked_record(data, stars)
+    # The very same object: nothing was covered, and nothing is decoded again.
     if covered is data:
         return dump
     plain: dict[str, Any] = msgspec.msgpack.decode(covered)
@@ -65,6 +67,7 @@ def _masked_value(value: Any, cover: Cover) -> Any:  # noqa: ANN401 - whatever M
     if isinstance(value, list):
         return [
             _masked_item(former, item, cover) if _is_option(former) else _masked_value(item, cover)
+            # An option may be followed by its value: `--token abc`.
             for former, item in pairwise([None, *value])
         ]
     return value
@@ -111,5 +114,6 @@ def _masked_item(key: object, value: Any, cover: Cover) -> Any:  # noqa: ANN401 
 
 def salted() -> Cover:
     """Return a cover by which equal secrets stay equal; only this process could tell them."""
+    # Made for this process and never written down: nobody else can tell what it covers.
     salt = os.urandom(16)
     return lambda secret: f"masked:{hashlib.sha256(salt + secret.encode()).hexdigest()[:8]}"

@@ -32,6 +32,7 @@ def cut(texts: Sequence[str], width: int) -> Sequence[str]:
     """
     if all(columns(it) <= width for it in texts):
         return texts
+    # Only those that are cut count: what fits stays whole.
     shared = _shared([it for it in texts if columns(it) > width])
     ways: tuple[Callable[[str], str], ...] = (
         lambda text: _begun(text, width - len(CUT)) + CUT,

@@ -38,12 +38,14 @@ class TraceFile:
             data = self._pack.compress(data) + self._pack.flush(zlib.Z_FULL_FLUSH)
         view = memoryview(data)
         while view:
+            # A pipe may take only a part at a time.
             view = view[self._file.write(view) :]
         self._size += len(data)
 
     def rotate(self) -> None:
         """Go on in a new file under the same name; the oldest of too many goes."""
         self.finish()
+        # From the oldest on, so that none is overwritten before it has moved.
         for number in range(self._keep, 0, -1):
             former = self._path if number == 1 else segment(self._path, number - 1)
             with suppress(FileNotFoundError):
@@ -69,6 +71,7 @@ def segment(path: Path, number: int) -> Path:
 def _opened(path: Path) -> FileIO:
     """Open a file for writing; a pipe that nobody reads must not hold the start of a core up."""
     try:
+        # Opened without waiting: nobody may read from a pipe.
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NONBLOCK
         number = os.open(path, flags, OWNER_ONLY)
     except OSError as error:
@@ -78,5 +81,6 @@ def _opened(path: Path) -> FileIO:
         reason = os.strerror(error.errno or 0)
         text = f"the trace cannot be written: {reason}; {remedy}"
         raise OSError(error.errno, text, str(path)) from error
+    # From here on writing waits, as a disk may.
     os.set_blocking(number, True)
     return FileIO(number, "wb")

@@ -1,7 +1,7 @@
-"""What would happen: a copy of a core's state, changed and run on in virtual time.
+"""What-if: a copy of a core's state, changed and run on in virtual time.
 
-- State: `core_state`, which comes from a core that is followed (`followed`), from `journals`, from
-  `dumps` (`core_dump`, `yunikorn_dump`), or from a recording.
+- State: `core_state`, which comes from a core that is followed (`followed`), from a journal or a
+  dump (`dumps`, with `core_dump` and `yunikorn_dump`), or from a recording.
 - Changes: `changes`, and `change_checks` before anything is simulated.
 - Answer: `run` is one run, `simulation` two of them and what differs; `answer` is data, `text`
   words.
