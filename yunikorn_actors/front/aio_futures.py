@@ -146,8 +146,8 @@ class CoreLoopFuture(asyncio.Future[T]):
             )
         return super().result()
 
-    @property
     # Read by `wait` and `as_completed` of the threads: raising there names the right call.
+    @property
     def _condition(self) -> NoReturn:
         raise TypeError(
             "concurrent.futures waits for futures of threads; these are of a loop: "

@@ -47,8 +47,8 @@ class Applications(Generic[L]):
         self._new: Unanswered[ApplicationRecord[L]] = Unanswered()
         self._early = EarlyPlacements()
 
-    @property
     # Without a handle an application is still being made.
+    @property
     def ids(self) -> list[str]:
         """Of those that the program has been given."""
         return [name for name, it in self._by_id.items() if it.handle is not None]

@@ -487,7 +487,6 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
         model.asks.watch(app, (app.app.asks[fact.key],))
     else:
         model.asks.resync(ask)
-        # The view was kept while something of it was in flight.
         model.requeue.amounts_changed(app.leaf)
     if fact.crosses:
         node = model.nodes.views[fact.node_id]

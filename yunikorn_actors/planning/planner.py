@@ -145,9 +145,9 @@ class Planner:
         if requeue.explaining.asks or requeue.explaining.apps or self.explainer.left:
             yield self.explainer.plan
 
-    @property
     # Only looks at marks: it is asked after each message, and a plan that finds nothing to do costs
     # far more.
+    @property
     def has_work(self) -> bool:
         """Whether anything might be decided now: some part has something to look at."""
         requeue, root = self.requeue, self.model.tree.root
@@ -211,7 +211,6 @@ class Planner:
                 if self.requeue.measures.is_stale:
                     break
         # It was decided on these facts, so it would be decided again.
-        # The same proposal on the same facts would be refused again (see `refusals`).
         refused = self._refusals.refused
         made = self._without_refused(proposals, sets_aside=True) if refused else proposals
         self._refusals.note_made(made)
@@ -290,7 +289,6 @@ class Planner:
     def note_denied(self, denied: Denied, now_ns: int) -> None:
         """The resource manager refused it to another planner."""
         # That one has asked, so what has rested for long enough rests no more.
-        # The other planner has just asked, so its answer is as good as one of our own.
         self.denials.lift_due(now_ns)
         self._deny(denied, now_ns, elsewhere=True)
         self.answered()

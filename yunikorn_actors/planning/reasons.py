@@ -255,7 +255,6 @@ class Why(Struct, frozen=True, kw_only=True):
     """Key of the ask."""
     repeats: int
     """How many of its repeats wait."""
-    # Placed and rejected asks are explained as well, and then none of its repeats waits.
     since_ns: int
     """When the ask came; if it was rejected, when that was."""
     reserved: tuple[str, ...]

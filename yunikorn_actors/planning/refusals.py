@@ -117,8 +117,6 @@ class Refusals:
 
     def something_arrived(self) -> None:
         """What was refused may be allowed now: everything is tried again."""
-        # First: while it is false nothing has to be undone, which is the case after nearly all
-        # facts.
         self.has_notes = False
         self._plans.clear()
         self._batches.clear()
@@ -154,7 +152,6 @@ class Refusals:
         model.requeue.something_came_out()
 
     def _resync(self, ask: AskView) -> None:
-        # A view that has gone waits for nothing (see `Asks`).
         if not ask.gone:
             self._model.asks.resync(ask)
             self._model.requeue.amounts_changed(ask.app.leaf)

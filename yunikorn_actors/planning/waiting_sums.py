@@ -217,7 +217,6 @@ class WaitingSums:
 
     def _cause(self, group: _Group) -> Cause | None:
         """Find why all of a group waits, without a look at each; None where each is to be asked."""
-        # All with one cause are one sum; otherwise each shape is looked at.
         leaf, kind, shapes = group.leaf, group.kind, group.shapes
         if isinstance(kind, Cause):
             return kind
@@ -304,7 +303,6 @@ def _counts(app: AppView, kind: Kind) -> _Counts:
 
 def _cause_of_holder(kind: Holder) -> Cause:
     if isinstance(kind, Backoff):
-        # A stateaware leaf without places is full like any other.
         return Cause.BACKING_OFF
     is_one_by_one = isinstance(kind, QueueView) and kind.is_stateaware and kind.places() > 0
     return Cause.STATEAWARE_BUSY if is_one_by_one else Cause.APP_LIMIT

@@ -252,7 +252,6 @@ class Decider:
 
     def _application_rank(self, app: ShownApplication) -> Key:
         """Ask once where the key reads nothing that changes."""
-        # A key that reads nothing that changes is asked for once.
         if self.reads:
             # Of what waits alone: a key may divide by its size. It has no turn until something
             # waits again, and is keyed again then.

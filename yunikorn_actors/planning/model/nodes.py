@@ -367,8 +367,6 @@ class NodeIndex:
 
     def add(self, view: NodeView) -> None:
         """Know a node; its first `refresh` measures and places it."""
-        # Another node of the same name may have come since: decisions in flight name the former
-        # one.
         self.views[view.id] = view
 
     def knows(self, view: NodeView) -> bool:

@@ -48,7 +48,6 @@ class Participants:
             return
         app.starting -= 1
         # Whether a gang may start depends on who else is about to.
-        # Only when the last decision is resolved does its state alone decide.
         self._requeue.gang_may_fit()
         if not app.starting:
             self.counts_itself(app)

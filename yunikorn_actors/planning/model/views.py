@@ -64,8 +64,8 @@ class Lane:
         self.number = 0
         """Of its newest entry in the order of the leaf; the others do not hold any more."""
 
-    @property
     # Two reasons to be closed, each with its own way to open it again.
+    @property
     def is_open(self) -> bool:
         return self.refused_by is None and not self.shape.waits_for_node
 
@@ -287,7 +287,6 @@ class AppView:
     def first_placeholder(self) -> AskView | None:
         """Return the first placeholder that may be tried; real asks wait until there is none."""
         if self.entry is None:
-            # Only open lanes: what is refused is not the first that may be tried.
             return None
         lanes = self.leaf.lanes
         heads = [it.head[0] for shape, it in self.piles.items() if lanes[shape, self.owner].is_open]

@@ -305,7 +305,6 @@ class Claimant:
     def may_be_victim(self, victim: Victim) -> bool:
         """All of it has to be allowed to go, and one at least has to be of use."""
         its, leaf = victim.allocations, victim.leaf
-        # It has to free something of what the ask wants.
         if not match_any(victim.resource, self.wanted):
             return False
         for it in its:
@@ -327,7 +326,7 @@ class Claimant:
         """
         leaf = victim.leaf
         guards = self._guards_of(leaf)
-        # A guarantee that names nothing of what is wanted protects nothing.
+        # No queue can be above its guarantee in a type that it does not name: the work stays.
         if guards and not is_named_by(guards, victim.resource, self.wanted):
             return False
         if victim.spare is not None and not fits_beyond(victim.resource, victim.spare):

@@ -53,8 +53,6 @@ def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
 
     A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
     """
-    # Only what a guarantee names is compared; other types would give the child a weight for
-    # nothing.
     above = _above_guarantee(child, usage)
     if not child.spec.guaranteed:
         return above
@@ -123,7 +121,6 @@ class Enforcement:
         weight = _weight(child, self._usage)
         return {
             kind: amount * weight[kind] // totals[kind]
-            # A plan of two types may share one among children that use nothing of the other.
             for kind, amount in plan.items()
             if kind in weight
         }
@@ -135,8 +132,7 @@ class Enforcement:
             rest = [it for it in unit if it.uuid not in picked]
             resource = together(rest)
             bounds = (*left.items(), *self._left.items())
-            # Never more than the share: a quota is met from above, and what is too large for it
-            # stays.
+            # Whole allocations only: what is larger than what is left of the share stays.
             fits = all(resource.get(kind, 0) <= amount for kind, amount in bounds)
             if fits and keeps_guarantees(self._queue, leaf, resource, self._plan, self._usage):
                 self._usage.take(leaf, resource)

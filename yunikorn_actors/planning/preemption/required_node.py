@@ -52,7 +52,7 @@ def victims_on(
     # One preemption at a time: asking again before those are gone would take more than is needed.
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
-    # The resource manager or a closed node would refuse the ask even without any work there.
+    # On a closed node, or on one without such devices, no victim helps.
     if check_open(node, spec) is not None or not has_devices(node, spec):
         return None
     # The list is used once for each choice of devices, so it must not be an iterator.
@@ -332,8 +332,6 @@ def room_for_bound(
                 if allocation.node_id == node.id:
                     charge(free, freed(allocation))
             for resource in here:
-                # What goes for one repeat must be counted once, and what it takes not be offered to
-                # the next.
                 discharge(free, resource)
                 keep(free, amount_of(resource))
             victims = victims_on(state, node, spec, free, gone)

@@ -153,13 +153,12 @@ class Search:
         self.again_ns = min(self.again_ns, self._scene.throttle.again_ns)
         if found is None:
             self.is_over = True
-            # Nothing of what was tried is kept for a search that is over.
+            # Nothing was found for it: the ask counts as used no longer.
             self._claimant.withdraw()
         return found
 
     def _find_by_displacing(self, app: AppView) -> Solution | None:
         """For one ask: the next is to have other nodes first, those that have changed."""
-        # On a heap of its own: these nodes are for this ask alone.
         others, self._heap = self._heap, self._passed_over
         self._displaces = True
         found = self._find(app)
@@ -218,7 +217,6 @@ class Search:
         if chosen is not None and self._claimant.may_have(chosen, quotas=True):
             return self._settle_on(node_id, app, chosen)
         self._claimant.withdraw()
-        # Tried and not settled: what was counted for the ask is given back.
         return None
 
     @cached_property
@@ -235,7 +233,6 @@ class Search:
 
     def _is_out_of_use(self, node: Node, room: Resource) -> bool:
         """Whether nothing has to go for room there, and who waits for it keeps the node."""
-        # Nobody has to go: the node is for those who wait for it.
         if not self._is_kept(node) or not fits(self._claimant.wanted, room):
             return False
         return not self._claimant.may_displace(node, self._spec.application_id)
@@ -268,7 +265,6 @@ class Search:
         more = self._more(victims)
         if not more:
             chosen = None if more is None else victims
-            # Without victims for a quota the ones on the node suffice.
             for victim in victims:
                 self._claimant.give_back(victim)
             return chosen
@@ -482,7 +478,6 @@ class Search:
         """Return what may go there, in order: first what goes in any case."""
         found = self._singles_on(node_id)
         if not self._chosen and not self._planned:
-            # What was chosen before goes first, in any case; the rest of the work follows.
             return found
         found = [it for it in found if self._is_single(it)]
         return [*(victim for victim in self._still_chosen() if victim.on(node_id)), *found]

@@ -192,7 +192,6 @@ class Units:
         # A broken gang goes one by one, unless its leaf says that all goes together.
         if app.spec.is_gang and not (is_set_to_go_as_one(app) or is_whole(app, staying)):
             return ()
-        # In the order of victims, so that planner and Context name the same first.
         staying.sort(key=lambda it: order_of(it, app.asks[it.spec.key]))
         return tuple(staying)
 

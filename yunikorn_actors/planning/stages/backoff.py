@@ -86,7 +86,6 @@ class Backoff:
         for app in apps:
             threshold = app.leaf.queue.properties.backoff_count
             misses = self._misses(app) if threshold and app not in self.resting else []
-            # Without a place in its leaf, or without asks, there is nothing that could rest.
             if len(misses) < threshold or not misses or not app.is_schedulable:
                 continue
             # The pass went on only if there is an ask behind the miss that reached the threshold.

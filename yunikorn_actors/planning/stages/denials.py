@@ -61,7 +61,7 @@ class Denials:
         if not elsewhere:
             denial.elsewhere.discard(place)
         elif denied.node_id not in denial.refused[denied.use]:
-            # Known here already: the other planner has only learned it later.
+            # Not refused to this planner itself: another one's no, which that one may take back.
             denial.elsewhere.add(place)
         denial.refused[denied.use][denied.node_id] = denied.reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)

@@ -245,7 +245,7 @@ class Swapper:
         spec = ask.ask.spec
         if not spec.may_run_on(node_id) or ask.shape.is_refused(node_id, Use.KEEPING):
             return False
-        # A swap on its own node keeps the devices of the placeholder, which must do.
+        # Its devices are of the same node, which must have such.
         if not ask.shape.devices:
             return True
         return has_devices(self._model.state.nodes[node_id], spec)

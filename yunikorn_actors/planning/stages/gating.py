@@ -173,7 +173,6 @@ class Gatekeeper:
             if hold is not None:
                 self._hold(of_leaf, job, hold)
             elif self._let_in(job.subject):
-                # Let in and still not tried (its lane may be closed): the next one comes up.
                 of_leaf.candidate, of_leaf.is_outdated = job, False
                 return
 
@@ -209,14 +208,13 @@ class Gatekeeper:
             # Most gangs have one size, and many that wait have the same.
             ((shape, repeats),) = left.items()
             return repeats <= of_leaf.room_for(shape)
+        # Not the best packing there is: some gang may be held although it would fit.
         taken: dict[str, Resource] = {}
         for shape in left:
             for node in self._model.nodes.views.values():
                 if left[shape] <= 0:
                     break
                 if not node.serves(shape):
-                    # A packing that need not be the best: some gang may be held although it would
-                    # fit.
                     continue
                 room = {k: n - taken.get(node.id, {}).get(k, 0) for k, n in node.free.items()}
                 here = min([left[shape], *(room.get(k, 0) // n for k, n in shape.wanted)])

@@ -154,7 +154,6 @@ class Guarantees:
         if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
             return False
         if repeats_left(self._model.state, ask) > 0:
-            # One that only waits for its node keeps it in any case, so nothing has to be found.
             return True
         if self._decisions.is_about_to_wait(ask):
             # If the node that it is to have kept is not kept for it in the end, nothing else may
@@ -337,7 +336,6 @@ class Guarantees:
     def is_refused_admission(self, app: AppView, found: Found, now_ns: int) -> bool:
         """Whether queues and limits have no room for all of it when its victims are gone."""
         if app.awaiting_gang is None:
-            # Of what goes for it, in the same scene in which the quotas are asked.
             return False
         scene, state = self._decisions.scene(now_ns, is_trial=True), self._model.state
         for _, solution in found:
@@ -365,7 +363,6 @@ def _again_ns(ask: AskView, now_ns: int) -> int:
 def _leaves(queue: QueueView) -> Iterator[QueueView]:
     """Yield the leaves in the order in which they are served."""
     if not queue.below:
-        # From the root down in the order of service, so that the first leaf has its victims first.
         yield queue
     for child in sorted(queue.below, key=QueueView.key):
         yield from _leaves(child)

@@ -152,7 +152,6 @@ class Preemptor:
         if spec.required_node:
             return self._would_go_on(ask, spec.required_node)
         going: list[Allocation] = []
-        # As many as are served together, or too few victims would seem to be needed.
         search, repeats = searches.of(ask.shape, ask), repeats_left(self._model.state, ask)
         # Those that came with it or before it are to be served together with it.
         due_ns = ask.ask.created_ns + self.agenda.delay_of(ask.app.leaf)
@@ -167,7 +166,6 @@ class Preemptor:
     def _would_go_for_all(self, app: AppView, scene: Scene, now_ns: int) -> tuple[Allocation, ...]:
         bound = self._claims.find_bound(app)
         if bound is None or not self._claims.has_claim(app, scene):
-            # A gang goes as a whole, so an answer for one of them says what goes for all.
             return ()
         found = self._claims.find(app, now_ns, bound).found
         if found is None or self._guarantees.is_refused_admission(app, found, now_ns):

@@ -101,7 +101,6 @@ class Decisions:
                 self._model.flights.admissions[proposal_id] = ask.app
                 ask.app.is_admitting = True
                 self._model.gangs.follow(ask.app)
-        # Closed until the answer: the same room must not be found twice.
         if node is not None:
             # The node looks the same until Context answers: nothing else counts on its room.
             node.keeping += 1
@@ -157,7 +156,6 @@ class Decisions:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         flight = self._take_out(proposal_id)
-        # Its victims were not taken, so what was full may be so no longer.
         self._model.requeue.try_full_again()
         if flight.node is not None and flight.beneficiary.rule is PreemptionRule.REQUIRED_NODE:
             # Another node of its gang may have refused it, and that is the one that changes.

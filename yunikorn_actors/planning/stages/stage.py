@@ -42,7 +42,6 @@ class OpenProposals:
     def __init__(self, scheduler_number: int, findings: Findings) -> None:
         self.findings = findings
         self._last_id = first_proposal_id(scheduler_number)
-        # By proposal: what becomes of one is for the part that made it.
         self.owner: dict[int, Owner] = {}
 
     def next_id(self, owner: Owner) -> int:
