@@ -165,7 +165,6 @@ class AsyncScheduler(
         calls = _LoopCalls(self._operations.fits_of, self._callback, self._loop)
         self._operations.callback.program = calls
         self._operations.session.is_inside = lambda: calls.is_answering
-        # Inside the loop no call waits for the core, so the outbox has to know its thread.
         self._operations.session.outbox.loop_thread = threading.get_ident()
         await self.core.start()
         try:
@@ -322,7 +321,6 @@ class AsyncScheduler(
     # -- parts
 
     def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
-        # Nothing is promised before: every call that makes a promise asks the session first.
         assert self._loop is not None, "the core speaks after the start only"
         # The loop may have been closed already; then nobody is left to notice.
         with suppress(RuntimeError):

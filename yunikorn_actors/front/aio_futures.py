@@ -139,7 +139,6 @@ class CoreLoopFuture(asyncio.Future[T]):
 
     def result(self, *timeout: object) -> T:
         """Return the result; a future of a loop does not wait for it."""
-        # `result` of a future of a loop does not wait, so a call with a timeout is a mistake.
         if timeout or not self.done():
             raise asyncio.InvalidStateError(
                 f"a future of a loop is awaited: {self._await_remedy} if it is not to wait for ever"

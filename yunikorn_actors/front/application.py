@@ -398,7 +398,7 @@ class Application(BaseApplication[Future[Lease], Lease], ClosedAtEnd):
     @staticmethod
     def _check_fits(fits: object) -> None:
         BaseApplication._check_fits(fits)
-        # A partial says what it is of; a class with `__call__` says it in its own.
+        # A partial is judged by its function, an object by the `__call__` of its class.
         called = fits.func if isinstance(fits, partial) else fits
         as_a_call = vars(type(called)).get("__call__")
         if iscoroutinefunction(called) or iscoroutinefunction(as_a_call):

@@ -240,7 +240,6 @@ def refuse_unknown(what: str, unknown: Mapping[str, object], words: tuple[str, .
 
 def shown(value: object) -> str:
     """Return a value as a message may have it, whatever it is."""
-    # The message has to be readable, whatever the value is.
     try:
         return f"{value!r:.100}"
     except Exception:  # noqa: BLE001 - the edge: a class of the program, or a number too long

@@ -162,7 +162,7 @@ def placeholders(
                 task_group_name=name,
                 placeholder=True,
                 priority=members.treatment.priority,
-                # A rule decides itself; without one the core need not ask.
+                # With a rule the core has to ask; without one a tag says that it need not.
                 tags={**members.treatment.tags, **({} if members.treatment.rule else tags)},
                 preemption_policy=members.treatment.policy,
             )

@@ -35,7 +35,6 @@ def read_rule(what: str, where: Where | None, spread: str, apart_from: Apart) ->
 
 def rule_of(running: Running) -> Rule | None:
     """Return what others have to heed of work that runs already."""
-    # What others heed of it; where it may go itself is decided already.
     if not running.spread and not running.apart_from:
         return None
     return Rule((), running.spread, _read_apart("running", running.apart_from))

@@ -145,7 +145,6 @@ class Explanations:
             why = core.explain(known.application, core_key, partition=self._partition)
         except (UnknownAsk, ConnectionLost):
             return known
-        # Neither is an error: it has just ended, or begun anew.
         if why.waits or why.preempting is None:
             # It was confirmed, or its key asked for again, a moment ago.
             return known

@@ -221,7 +221,6 @@ class Outbox:
             while self._await_work():
                 while due := self._next_due():
                     due()
-                # Once for all that is left, so that their order is kept.
                 with self._sending:
                     while self._is_left_any():
                         self._send_or_hold()

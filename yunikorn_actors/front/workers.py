@@ -69,7 +69,7 @@ class _Process:
         self._here, there = context.Pipe()
         self.process: Final = context.Process(target=serve, args=(there,), daemon=True)
         self.process.start()
-        # Only the process has this end: it would otherwise not see that the other one closed.
+        # Closed here: otherwise the end of the process would not be seen at our end.
         there.close()
 
     def run(self, data: bytes) -> Any:  # noqa: ANN401
@@ -82,7 +82,6 @@ class _Process:
             raise BrokenExecutor(
                 f"the process of the function has ended with {self.process.exitcode}"
             ) from None
-        # What the function raised is raised here, with its own traceback.
         if is_result:
             return value
         raise value
