@@ -44,7 +44,6 @@ class Managers:
     def left(self, partition: str, rm_id: str) -> Message | None:
         """One core has it no more; None if it was not there."""
         own = self._described.get(rm_id, {})
-        # Gone only when no core has it any more.
         if own.pop(partition, None) is None:
             return None
         if own:

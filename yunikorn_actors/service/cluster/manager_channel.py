@@ -287,7 +287,6 @@ class ManagerChannel:
             unnotified = self._report_after_restart.handled(number)
             self._handled = number
             self._changed.notify_all()
-        # Held back until the ends were handled (see `_ends`).
         if unnotified is not None:
             self._tell("update_allocation", unnotified)
         # Behind the report: those before it were counted by the former channel.

@@ -228,7 +228,6 @@ class Host:
 
     async def deliver(self, name: str, first: int, requests: tuple[Request, ...]) -> None:
         """Take requests in order, numbered from the first one; pass over those that it has."""
-        # What came before is passed over: a request is taken once, however often it is sent.
         seat = self._seat(name)
         # One after the other: two deliveries at a time could take the same request twice.
         async with seat.turn:

@@ -287,7 +287,6 @@ class ClusterCore:
     def when_room(self, rm_id: str, call: Callable[[], None]) -> None:
         with self._lock:
             manager_channels = self._managers.get(rm_id, {})
-        # One full partition stops the manager, as one request may go to all of them.
         full = next((it for it in manager_channels.values() if it.backlog.is_full), None)
         if full is None:
             call()

@@ -145,7 +145,6 @@ def _usage_of_nodes(side: ReadSide) -> Families:
 
 def _queues(side: ReadSide) -> Iterator[Family]:
     """Add up what has one path: several partitions may have a queue of it, as all have a root."""
-    # Several partitions may have a queue of one path, and the name has no place for a partition.
     by_path: dict[str, Queues] = {}
     for book in side.books.values():
         for path, queue in book.state.queues.items():
@@ -204,7 +203,7 @@ def _resources(path: str, queues: Queues) -> Iterator[Sample]:
             for kind, quantity in sorted((amounts or {}).items()):
                 totals[state, kind] += quantity
     for (state, kind), quantity in totals.items():
-        # Without a maximum the metric is left out, as YuniKorn does.
+        # Without a maximum the metric is left out.
         if quantity or state != "maxRunningApps":
             yield Sample({"queue": path, "state": state, "resource": kind}, quantity)
 

@@ -287,7 +287,7 @@ class ProcessPart(Part):
         if self._following:
             self._core.followers.unfollow(self._following)
             self._following = ""
-        # The first one may be waited for: it must not be for ever.
+        # Set also at the end: who waits for the first one must not wait for ever.
         was_ready = self._ready.is_set()
         self._ready.set()
         if not self._stopping.is_set() and self._has_begun:
@@ -418,7 +418,6 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 def _wait_for_the_end(process: "subprocess.Popen[bytes]") -> None:
     """One that has closed its end of the line is about to end."""
-    # It closes its line first, and has something to finish then.
     try:
         process.wait(STUCK_S)
     except subprocess.TimeoutExpired:

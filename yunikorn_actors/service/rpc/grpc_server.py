@@ -36,7 +36,6 @@ HANDSHAKE_S: Final = 10
 ALIVE_S: Final = 20
 """A connection that was silent for so long is asked whether it is there, and has as long to
 answer: then its streams have ended."""
-# A peer that has gone without a word is noticed by it.
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),
     ("grpc.max_send_message_length", -1),

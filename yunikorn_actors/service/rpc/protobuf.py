@@ -184,7 +184,7 @@ def _reader(declared: inspect.StructType, descriptor: Descriptor) -> Read:
 
 
 def _on_the_wire(declared: inspect.StructType) -> list[inspect.Field]:
-    # Fields that only a core in the same process has.
+    # Left out: fields that only a core in the same process has.
     return [field for field in declared.fields if not _is_beside(field.type)]
 
 
