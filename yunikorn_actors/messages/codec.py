@@ -140,7 +140,6 @@ def delivery_of(record: StoredDelivery) -> Delivery:
 
 def _message_of(record: StoredDelivery) -> Message:
     name = RENAMED.get(record.type, record.type)
-    # By its name of today, if it has another one by now.
     kind = MESSAGE_TYPES.get(name)
     if kind is None:
         return UnknownMessage(type=record.type, payload=_unknown(record.payload))

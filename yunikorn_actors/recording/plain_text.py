@@ -11,7 +11,6 @@ from yunikorn_actors.recording.text_width import columns, cut, filled
 from yunikorn_actors.values.durations import SECOND
 
 
-# Before any width is counted, as escapes are longer than what they stand for.
 def printable(text: str) -> str:
     """Escape what a terminal would act on: control characters, line ends, changes of direction."""
     if text.isprintable():

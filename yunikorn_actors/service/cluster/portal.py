@@ -162,7 +162,7 @@ class ClusterCore:
         for former in self._leave(request.rm_id):
             former.leave_to_another(_left(request.rm_id))
         try:
-            # At the same time, or registering would take as long as all hosts together.
+            # All at the same time, or registering would take as long as all hosts together.
             self._on_all(lambda partition: manager_channels[partition].open(), manager_channels)
         except CoreError:
             # Refused by one: taken back from the others.

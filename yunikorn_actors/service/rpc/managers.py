@@ -95,7 +95,6 @@ class Manager:
 
     def end(self, error: CoreError, reason: CoreError | None) -> None:
         """End all streams with this error, None if that is as it should be."""
-        # Ended once: later reasons say less.
         if self.over is None:
             self.over = error
             self._wait_no_longer()
