@@ -499,6 +499,7 @@ def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None
     assert "function calls" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_laboratory_says_how_fast_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     laboratory.main(["--runs", "1", "--worlds", "1", "--cases", "plain"])
     checked, unchecked, *worlds, calibration = capsys.readouterr().out.splitlines()

@@ -101,7 +101,11 @@ def python_faults(page: Path, text: str) -> list[str]:
     return faults
 
 
-SEARCHING = ("docs/explanation/strategies.md", "docs/how-to/hunt-a-race.md")
+SEARCHING = (
+    "docs/explanation/strategies.md",
+    "docs/how-to/explore-overnight.md",
+    "docs/how-to/hunt-a-race.md",
+)
 """Their programs look for races, which takes seconds."""
 
 

@@ -20,6 +20,7 @@ SLOW = (
     "docs/how-to/check-against-the-model.md",
     "docs/how-to/compare-two-policies.md",
     "docs/how-to/explore-overnight.md",
+    "docs/tutorial/replay-a-cluster.md",
 )
 """What they show takes seconds, or minutes of both cores."""
 

@@ -67,7 +67,7 @@ def test_a_mistake_in_the_words_has_the_width_of_the_terminal_that_is_drawn() ->
     ("numbers", "place", "name", "spoilt"),
     [
         (ROUTES, nodes, "_used", lambda *_: "1"),
-        (RECORDED, trace, "tell", lambda *_: None),
+        pytest.param(RECORDED, trace, "tell", lambda *_: None, marks=pytest.mark.slow),
     ],
     ids=["nodes", "trace"],
 )

@@ -202,6 +202,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 @pytest.mark.parametrize(
     "form", ranges.first([("--json",), (), ("--coverage", "3")], 1), ids=" ".join
 )
+@pytest.mark.slow
 def test_the_command_says_the_same(
     small: str, capsys: pytest.CaptureFixture[str], form: tuple[str, ...]
 ) -> None:

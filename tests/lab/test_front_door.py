@@ -53,7 +53,11 @@ def test_bounds_of_a_program_are_reached() -> None:
 def test_what_a_front_does_otherwise_is_seen(
     monkeypatch: pytest.MonkeyPatch, of: type, name: str
 ) -> None:
-    before = [walked(run) for run in range(1, 21)]
-    monkeypatch.setattr(of, name, lambda *_, **__: [])
-    monkeypatch.setattr(front_door, "PATIENCE_S", 10.0)
-    assert before != [walked(run) for run in range(1, 21)]
+    for run in range(1, 21):
+        before = walked(run)
+        with monkeypatch.context() as patch:
+            patch.setattr(of, name, lambda *_, **__: [])
+            patch.setattr(front_door, "PATIENCE_S", 10.0)
+            if before != walked(run):
+                return
+    pytest.fail("all is seen as before")

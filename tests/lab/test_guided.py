@@ -45,6 +45,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert Guided(Plan(), Corpus(tmp_path)).first == guided.first
 
 
+@pytest.mark.slow
 def test_the_same_search_keeps_the_same(tmp_path: Path) -> None:
     for name in ("one", "other"):
         searched(tmp_path / name, 5)

@@ -65,6 +65,7 @@ def alarms(seed: int, runs: int) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_is_found_where_nothing_is_wrong() -> None:
     assert [] == alarms(seed=2, runs=1)
 
@@ -114,6 +115,7 @@ def test_what_no_run_has_is_not_looked_for(capsys: pytest.CaptureFixture[str]) -
     assert "notified wrongly       1 of   1\n" in text
 
 
+@pytest.mark.slow
 def test_what_stands_beside_the_core_is_in_drawn_worlds(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["lab", "mutants", "--swarm", "20", "M284", "M274"])
     text = capsys.readouterr().out

@@ -315,6 +315,7 @@ def test_what_is_wrong_is_kept_and_replayed_elsewhere(
         )
 
 
+@pytest.mark.slow
 def test_processes_change_nothing_but_the_time(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,6 +128,7 @@ def replayed(runs: int, hash_seed: str, *tapes: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "files", [FILES[::12], pytest.param(FILES, marks=pytest.mark.slow)], ids=["some", "all"]
 )
+@pytest.mark.slow
 def test_every_process_plays_them_alike(files: list[Path]) -> None:
     names = [file.name for file in files]
     first, *others = (replayed(2, hash_seed, *names) for hash_seed in ("0", "4294967295"))

@@ -141,7 +141,7 @@ def _tired(times: int) -> Callable[[Draw], Any]:
     return walk
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_busy_computer_is_no_end(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """A walk that does not come to rest is walked again, and is a finding the second time."""
     monkeypatch.setitem(sights._WALKS, 0, _tired(times))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import ranges
 from faults import Killer, PlantedFault
 from support import PARTITION, Lab, Recorder, in_transit
 
@@ -81,8 +82,7 @@ def worked(killer: Killer, topology: TopologyName, seed: int) -> Lab:
     return lab
 
 
-@pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(("late", "topology"), ranges.one_each([False, True], TOPOLOGIES))
 def test_every_ask_is_placed_as_often_as_it_should(topology: TopologyName, late: bool) -> None:
     """Whichever message it fails at; the checkers compare the replica with the truth at rest."""
     watching = Killer()

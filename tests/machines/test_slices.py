@@ -412,7 +412,7 @@ def _pass(lab: SliceLab, seconds: int) -> None:
 @pytest.mark.parametrize(
     ("topology", "stride"),
     [
-        ("proposing", 16),
+        ("proposing", 32),
         *(pytest.param(it, 1, id=f"{it}, all", marks=pytest.mark.slow) for it in TOPOLOGIES),
     ],
 )

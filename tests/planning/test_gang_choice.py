@@ -144,7 +144,7 @@ def chosen(it: Drawn) -> tuple[int, int, int, int]:
     return min(places, it.count), len(gone), priority, work
 
 
-@ranges.seeds(1000, usual=25)
+@ranges.seeds(1000, usual=12)
 def test_the_choice_is_the_optimum(seeds: range) -> None:
     hurt = 0
     for seed in seeds:
@@ -160,10 +160,10 @@ def test_beyond_the_bound_as_many_are_served_and_nothing_goes_in_vain(
 ) -> None:
     monkeypatch.setattr(gang_choice, "SETS_MAX", 0)
     equal = 0
-    for seed in range(60):
+    for seed in range(30):
         it = draw(seed)
         served, number, *_ = chosen(it)
         best = optimum(it)
         assert served <= best[0], f"seed {seed}"
         equal += (served, number) == best[:2]
-    assert equal > 40
+    assert equal > 20

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import get_args
 
 import pytest
+import ranges
 import stress
 from recordings import CONFIG, RM, register
 from stress import Run
@@ -20,8 +21,7 @@ from yunikorn_actors.runtime.scheduler_core import CoreDriver
 from yunikorn_actors.scenario.recorded_core import RecordedCore
 
 
-@pytest.mark.parametrize("driver", get_args(CoreDriver))
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(("topology", "driver"), ranges.one_each(TOPOLOGIES, get_args(CoreDriver)))
 def test_a_short_run(topology: TopologyName, driver: CoreDriver) -> None:
     before = sys.getswitchinterval()
     run, failure = stress.stress(seconds=0.4, seed=1, topology=topology, driver=driver)

@@ -164,6 +164,7 @@ def digests(hash_seed: str) -> list[str]:
     return [json.loads(line)["digest"] for line in found.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_digests_do_not_depend_on_hashes() -> None:
     first, second = (digests(seed) for seed in ("0", "42"))
     assert first == second

@@ -94,6 +94,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     reader.end()
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_work_in_their_order(reader: Reader) -> None:
     served, asked = 0, 0
     for kind, text in _BLOCK.findall(PAGE):

@@ -50,6 +50,7 @@ def test_each_mode_is_compared_with_the_run_alone_of_its_round() -> None:
     assert ["pages", "450", "0.900", "2222.2", "1.111", "0.020"] == pages[:6]
 
 
+@pytest.mark.slow
 def test_every_route_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holds, "ROUNDS", 1)
     monkeypatch.setattr(holds, "LISTEN_S", 0.3)

@@ -125,6 +125,7 @@ def test_a_fold_is_what_it_was_wherever_the_core_is_killed(
 
 
 @pytest.mark.parametrize("topology", ranges.first(["proposing", "fused"], 1))
+@pytest.mark.slow
 def test_a_fold_that_has_failed_stays_so_wherever_the_core_is_killed(
     topology: TopologyName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

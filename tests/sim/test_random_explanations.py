@@ -17,7 +17,7 @@ from yunikorn_actors.planning.why import waiting_counts as waiting
 from yunikorn_actors.planning.why.explain import explain_all
 from yunikorn_actors.planning.why.waiting_counts import count_waiting
 
-USUAL = 12
+USUAL = 6
 ALL = 1_000
 EXPECTED = {
     *(Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.NODE_KEPT),

@@ -170,8 +170,8 @@ def _release(application: str, uuid: str) -> si.AllocationRequest:
 @pytest.mark.parametrize(
     "seeds",
     [
-        range(3),
-        pytest.param(range(3, 8), marks=pytest.mark.slow),
+        range(2),
+        pytest.param(range(2, 8), marks=pytest.mark.slow),
         *(pytest.param(range(it, it + 24), marks=pytest.mark.slow) for it in range(8, 200, 24)),
     ],
 )

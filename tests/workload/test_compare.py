@@ -155,6 +155,7 @@ def test_a_run_is_a_function_of_its_job() -> None:
 
 
 @pytest.mark.timeout(200)
+@pytest.mark.slow
 def test_every_executor_has_the_same_results() -> None:
     assert SERIAL(JOBS) == run_all(JOBS, executor="processes", workers=2)
 

@@ -208,7 +208,7 @@ def test_figures_by_hand() -> None:
 
 def test_what_has_ended_leaves_nothing_in_the_core() -> None:
     """Applications come and go for as long as a log is, and nobody asks what waits."""
-    jobs = [job(it, 10 * it, 5, 1) for it in range(120)]
+    jobs = [job(it, 10 * it, 5, 1) for it in range(60)]
     gc.collect()
     before = _applications()
     player = _Player(Workload.of(jobs), POOL, configured("", ""), {}, "", Options())
