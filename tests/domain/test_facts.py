@@ -14,7 +14,7 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.apply_fact import CHANGES
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.in_words import NAMES
+from yunikorn_actors.state.facts.fact import NAMES
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.view.run_data import marks_in
 

@@ -12,10 +12,9 @@ from yunikorn_actors.checks.state_invariants import CHECKS, misconfigured, viola
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, ForeignAllocation
-from yunikorn_actors.state.applications import ApplicationState, Timer
+from yunikorn_actors.state.applications import ApplicationState, TaskGroup, Timer
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
-from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.state.termination import TerminationType
 
 _PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER

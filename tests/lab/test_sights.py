@@ -6,7 +6,7 @@ from unspoilt import seen_unspoilt
 from yunikorn_actors import si
 from yunikorn_actors.lab.baseline import seen_in
 from yunikorn_actors.lab.sides import encoded
-from yunikorn_actors.machines.context import administration
+from yunikorn_actors.machines.context import nodes
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.service import core_queries
 from yunikorn_actors.service.cluster import recovery_report
@@ -40,7 +40,7 @@ def _nothing(*_: object, **__: object) -> None:
         (WIRE, recovery_report.RecoveryReport, "_drop_application", _nothing),
         (PICTURED, tables, "_cells", lambda *_: 1),
         pytest.param(PICTURED, run_data, "_says", lambda _: "", marks=pytest.mark.slow),
-        (FILES, administration, "record_act", _nothing),
+        (FILES, nodes, "record_act", _nothing),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )

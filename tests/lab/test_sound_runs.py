@@ -11,7 +11,7 @@ from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.run_schedule import Outcome, play
 from yunikorn_actors.lab.tapes.tape import THE_END, Entry
-from yunikorn_actors.machines.context.confirmations import report_unconfirmed
+from yunikorn_actors.machines.context.endings import report_unconfirmed
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import RM_PROXY, Message, is_manager
 from yunikorn_actors.messages.rm_calls import (

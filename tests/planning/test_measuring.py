@@ -6,7 +6,7 @@ from support import Lab
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.planning.stages import measuring
+from yunikorn_actors.planning import planner
 
 LEAVES = ", ".join(f"{{name: q{number}}}" for number in range(10))
 CONFIG = (
@@ -20,7 +20,7 @@ STEPS = 4 * QUEUES
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "STEPS_IN_ONE", 6)
+    monkeypatch.setattr(planner, "STEPS_IN_ONE", 6)
 
 
 def _lab(topology: TopologyName) -> Lab:

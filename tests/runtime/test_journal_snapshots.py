@@ -20,7 +20,7 @@ from support import RM, Recorder
 
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.journal import Journal, compaction, headers, writing
-from yunikorn_actors.journal import compaction_process as folding
+from yunikorn_actors.journal import compaction as folding
 from yunikorn_actors.journal import journaled_context as kept
 from yunikorn_actors.journal import restored_state as truth
 from yunikorn_actors.journal.file_sequence import row_of

@@ -15,7 +15,7 @@ from probes import PATIENCE_S, wait_until
 from support import Recorder
 
 from yunikorn_actors.errors import JournalError
-from yunikorn_actors.journal import Journal, compaction_process, writing
+from yunikorn_actors.journal import Journal, compaction, writing
 from yunikorn_actors.journal.folder import Folder
 from yunikorn_actors.journal.restored_state import Entry
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
@@ -72,10 +72,10 @@ def test_a_snapshot_whose_thread_cannot_be_started_leaves_no_process(
         started.append(start(*arguments, **options))
         return started[-1]
 
-    monkeypatch.setattr(compaction_process.subprocess, "Popen", started_one)
+    monkeypatch.setattr(compaction.subprocess, "Popen", started_one)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     with pytest.raises(RuntimeError, match="new thread"):
-        compaction_process.Folding(Folder(tmp_path), 1)
+        compaction.Folding(Folder(tmp_path), 1)
     (it,) = started
     assert it.returncode is not None
     assert it.stdout is not None
@@ -105,7 +105,7 @@ def test_a_snapshot_that_fails_in_an_unheard_of_way_is_told(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("made up")
 
-    monkeypatch.setattr(compaction_process.Folding, "_adopt", fail)
+    monkeypatch.setattr(compaction.Folding, "_adopt", fail)
     line = "no snapshot of the journal was made, its files stay: made up"
     append_until(journal, lambda: line in log.getvalue())
 

@@ -9,7 +9,7 @@ import pytest
 
 from yunikorn_actors import Scheduler, SchedulerCore
 from yunikorn_actors.checks.health_checks import health_of
-from yunikorn_actors.runtime.slow_policies import SlowPolicies
+from yunikorn_actors.runtime.health_monitor import SlowPolicies
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 

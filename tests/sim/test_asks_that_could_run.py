@@ -17,10 +17,10 @@ from yunikorn_actors import si
 from yunikorn_actors.checks.liveness import stuck
 from yunikorn_actors.drivers.simulator.checkers import could_run
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning import planner
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.refusals import Refusals
-from yunikorn_actors.planning.stages import measuring
 from yunikorn_actors.planning.stages.denials import Denied
 from yunikorn_actors.state.proposals import Allocate, AskRef, Proposal
 
@@ -184,7 +184,7 @@ def test_a_no_is_not_lifted_by_a_scheduler_that_did_not_know_of_it() -> None:
 def test_no_ask_waits_where_measuring_takes_several_plans(
     topology: TopologyName, schedulers: int, seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measuring, "STEPS_IN_ONE", 3)
+    monkeypatch.setattr(planner, "STEPS_IN_ONE", 3)
     for seed in seeds:
         Script(seed, topology, schedulers).play()
 

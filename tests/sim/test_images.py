@@ -26,15 +26,13 @@ from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.state.allocations import Allocation, Ask
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, Usage, UsageHistory
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import LimitTable, Queue, QueueState
-from yunikorn_actors.state.resource_seconds import UsageHistory
 from yunikorn_actors.state.snapshot import image_of, restore
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.durations import SECOND
 
 pytestmark = pytest.mark.timeout(1800)

@@ -7,8 +7,7 @@ import msgspec
 import pytest
 from recordings import records
 
-from yunikorn_actors.messages.codec import MESSAGE_TYPES
-from yunikorn_actors.messages.older import GATHERED, RENAMED
+from yunikorn_actors.messages.codec import GATHERED, MESSAGE_TYPES, RENAMED
 from yunikorn_actors.messages.rm_events import Capabilities, RegistrationRequested, RMRegistration
 from yunikorn_actors.state.allocations import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.trace.read import TraceReader

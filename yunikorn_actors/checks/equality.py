@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, Usage
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.users import Usage
 
 _PARTS: Final = {"queues", "nodes", "applications", "users", "groups", "folds"}
 """Compared one by one: they lead to each other, or do not compare by value."""

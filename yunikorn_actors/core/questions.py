@@ -4,17 +4,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from yunikorn_actors.core.driver import Driver
-from yunikorn_actors.core.expected_starts import ExpectedStarts
 from yunikorn_actors.core.following import Followers
 from yunikorn_actors.core.registered_managers import RegisteredManagers
 from yunikorn_actors.errors import NoReply, UnknownAsk
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.callbacks import shown_records
 from yunikorn_actors.messages.queries import (
     CountsFound,
@@ -29,7 +28,8 @@ from yunikorn_actors.messages.queries import (
     StateDump,
     StateDumpRequested,
 )
-from yunikorn_actors.planning.expected import Expected
+from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
+from yunikorn_actors.planning.expected import Expectations, Expected
 from yunikorn_actors.planning.reasons import (
     EXPLAINED_MAX,
     LOOKS_MAX,
@@ -40,9 +40,73 @@ from yunikorn_actors.planning.reasons import (
     Why,
     alike,
 )
+from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.state.dump import DUMP_FORMAT
+from yunikorn_actors.state.facts import apply
+from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.snapshot import restore
+from yunikorn_actors.values.durations import SECOND
+
+# Expected starts: a follower of the core that estimates when waiting asks will start.
+#
+# It has a replica of its own, so the core's actors do nothing for it.
+
+EVERY_NS: Final = 2 * SECOND
+"""Plans are made at most so often, if no new ask is asked about."""
+
+
+class ExpectedStarts:
+    def __init__(self, policies: Policies, now_ns: Callable[[], int]) -> None:
+        self._policies = policies
+        self._now_ns = now_ns
+        self._lock = threading.Lock()
+        """Facts come on a thread of the follower, questions on those of callers."""
+        self._states: dict[str, PartitionState] = {}
+        self._expectations: dict[str, Expectations] = {}
+
+    def receive(self, message: Message) -> None:
+        with self._lock:
+            match message:
+                case PartitionSnapshot():
+                    restore(self._begin(message.partition), message.image)
+                case FactsAppended():
+                    state = self._states.get(message.partition)
+                    # A partition that was opened after this follower began has no snapshot: its
+                    # facts begin at 1.
+                    if state is None or message.first_revision == 1:
+                        state = self._begin(message.partition)
+                    expectations = self._expectations[message.partition]
+                    for fact in message.facts:
+                        # Before the fact is applied: what ends is still there, with the time at
+                        # which it began.
+                        expectations.before(state, fact)
+                        apply(state, fact)
+                case PartitionClosed():
+                    self._states.pop(message.partition, None)
+                    self._expectations.pop(message.partition, None)
+
+    def _begin(self, name: str) -> PartitionState:
+        state = self._states[name] = PartitionState(name, Folds(self._policies))
+        self._expectations[name] = Expectations(self._policies)
+        return state
+
+    def of(self, application_id: str, partition: str) -> tuple[Expected, ...]:
+        """Return what is expected of all that waits, of an application or of all."""
+        with self._lock:
+            found: list[Expected] = []
+            for name, state in self._states.items():
+                if partition not in {"", name}:
+                    continue
+                expectations, now_ns = self._expectations[name], self._now_ns()
+                # Planning in virtual time takes a while, and many callers ask about the same
+                # moment.
+                if expectations.is_stale(state, application_id, now_ns, EVERY_NS):
+                    for _ in expectations.refresh(state, now_ns):
+                        pass
+                found += expectations.of(application_id, now_ns)
+            return tuple(found)
 
 
 class Questions:

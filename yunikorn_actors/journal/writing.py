@@ -19,8 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from yunikorn_actors.errors import JournalError
-from yunikorn_actors.journal.compaction import write_part
-from yunikorn_actors.journal.compaction_process import Folding
+from yunikorn_actors.journal.compaction import Folding, write_part
 from yunikorn_actors.journal.file_sequence import row_of
 from yunikorn_actors.journal.folder import Folder, write_all
 from yunikorn_actors.journal.frames import check_of, framed

@@ -5,18 +5,21 @@ put in flight; a fact with the id of its proposal, or `reject`, takes it out aga
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Final
 
 from yunikorn_actors.planning.apply_fact import CHANGES, RESOLVING, adopt, resolve
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.requeue import Requeue
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.tree import rekey
+from yunikorn_actors.planning.model.views import QueueView
 from yunikorn_actors.planning.refusals import Refusals
 from yunikorn_actors.planning.stages.allocate import Placer
 from yunikorn_actors.planning.stages.backoff import Backoff
 from yunikorn_actors.planning.stages.denials import Denials, Denied
 from yunikorn_actors.planning.stages.gangs import Admitter, Swapper
 from yunikorn_actors.planning.stages.gating import Gatekeeper
-from yunikorn_actors.planning.stages.measuring import Measurer
 from yunikorn_actors.planning.stages.preempt import Preemptor
 from yunikorn_actors.planning.stages.reporting import Explainer
 from yunikorn_actors.planning.stages.reserve import Reserver
@@ -32,6 +35,66 @@ from yunikorn_actors.state.proposals import (
     Preempt,
     Proposal,
 )
+
+# What everything else relies on: sizes, shares and the order of queues.
+
+STEPS_IN_ONE: Final = 2_000
+"""So many steps of measuring, of which there are four for each queue, are one plan."""
+
+
+class Measurer:
+    """Where there are many queues, it needs several plans, and nothing else is planned till then.
+
+    If something changes again before the end, the next plan measures everything at once: a cluster
+    that never stands still is planned for, too.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._marks = model.requeue.measures
+        self._left: Iterator[None] | None = None
+        """The steps that are left."""
+        self._newest: QueueView | None = None
+        """The last queue when it began: one that came since then is not among those measured."""
+
+    def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
+        marks = self._marks
+        # A plan that measures decides nothing: an order that is half done misleads.
+        if marks.is_stale and not self._is_measured():
+            return []
+        # Marked by everything that changes a leaf: one walk puts all of them right.
+        for leaf in marks.leaves:
+            rekey(leaf)
+        marks.leaves.clear()
+        return []
+
+    def _is_measured(self) -> bool:
+        """The cluster or the configuration changed: limits and shares have new measures."""
+        model, marks = self._model, self._marks
+        queues = model.tree.queues.values()
+        newest = next(reversed(queues), None)
+        # The rest of the last round, unless something has changed since.
+        steps: int | None = STEPS_IN_ONE
+        if self._left is None or not marks.is_under_way or newest is not self._newest:
+            # Interrupted by a change: all at once, or a busy cluster would never be measured to its
+            # end.
+            steps = STEPS_IN_ONE if self._left is None else None
+            self._left = model.tree.measure(model.state.capacity)
+            self._newest, marks.is_under_way = newest, True
+        done = sum(1 for _ in islice(self._left, steps))
+        # The bound was reached, so more is left: the next plan goes on here.
+        if done == steps:
+            return False
+        self._left = None
+        # Sizes before places: a gate that allows more now wakes what it blocked.
+        for queue in queues:
+            model.participants.wake_blocked(queue)
+        # Only these can be due to preempt: nothing else has a guarantee and something waiting.
+        model.requeue.measured(
+            leaf for leaf in queues if leaf.is_entitled and (leaf.lanes or leaf.held)
+        )
+        return True
+
 
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""

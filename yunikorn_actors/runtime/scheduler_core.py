@@ -82,9 +82,8 @@ from yunikorn_actors.runtime.core_arguments import (
 from yunikorn_actors.runtime.core_trace import CoreTrace
 from yunikorn_actors.runtime.event_streams import EventStreams, Feed
 from yunikorn_actors.runtime.failure_hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
-from yunikorn_actors.runtime.health_monitor import HealthWatch
+from yunikorn_actors.runtime.health_monitor import HealthWatch, SlowPolicies
 from yunikorn_actors.runtime.replies import Replies
-from yunikorn_actors.runtime.slow_policies import SlowPolicies
 from yunikorn_actors.values.garbage import without_collections
 from yunikorn_actors.values.masking import masked_repr
 from yunikorn_actors.values.resource import INT64_MAX

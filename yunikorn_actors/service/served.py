@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from yunikorn_actors.core.driver import Follower
-from yunikorn_actors.core.operator_calls import OperatorCalls
+from yunikorn_actors.core.entry import OperatorCalls
 from yunikorn_actors.core.questions import Questions
 from yunikorn_actors.core.registered_managers import RegisteredManagers
 from yunikorn_actors.drivers.live.clock import Clock

@@ -8,16 +8,134 @@ Starting; its table holds only the rows that differ.
 """
 
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from yunikorn_actors.state.allocations import Allocation, Ask
-from yunikorn_actors.state.gates import GateKind
+from yunikorn_actors.state.gates import GateKind, Places
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.resource_seconds import UsageHistory
-from yunikorn_actors.state.swap import Swap, TaskGroup
-from yunikorn_actors.state.users import Usage
-from yunikorn_actors.values.resource import Resource
+from yunikorn_actors.values.devices import Devices
+from yunikorn_actors.values.durations import SECOND
+from yunikorn_actors.values.resource import Resource, saturated
+
+# Resource seconds: what an application has used over its life, by type of node.
+#
+# An allocation is charged when it ends, and before it gets another size, for the whole seconds
+# since it was made; so nothing is done about it while it runs. What was preempted and what
+# placeholders used count apart.
+
+ResourceSeconds = dict[str, Resource]
+"""Type of node to type of resource to quantity times seconds."""
+
+
+class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    used: ResourceSeconds = field(default_factory=dict)
+    placeholder: ResourceSeconds = field(default_factory=dict)
+    preempted: ResourceSeconds = field(default_factory=dict)
+
+    def charge(self, allocation: Allocation, until_ns: int) -> None:
+        """Add what an allocation has used since it was charged the last time."""
+        # Whole seconds, less those that were charged before: rounding never adds up.
+        lived_s = (until_ns - allocation.allocated_ns) // SECOND
+        seconds = lived_s - allocation.charged_s
+        if not seconds:
+            return
+        allocation.charged_s = lived_s
+        amounts = self._part_of(allocation).setdefault(allocation.instance_type, {})
+        for kind, quantity in allocation.resource.items():
+            amounts[kind] = amounts.get(kind, 0) + quantity * seconds
+
+    def saturated(self) -> Self:
+        """Give it as a message can hold it: the sums are exact, and may be beyond an int64."""
+        return type(self)(
+            **{
+                name: {instance: saturated(amounts) for instance, amounts in part.items()}
+                for name, part in asdict(self).items()
+            }
+        )
+
+    def _part_of(self, allocation: Allocation) -> ResourceSeconds:
+        # Preempted counts before placeholder: a preempted placeholder is in the first.
+        if allocation.beneficiary is not None:
+            return self.preempted
+        return self.placeholder if allocation.spec.placeholder else self.used
+
+
+def tracked(part: ResourceSeconds) -> str:
+    """Write one part down as it stands in a summary."""
+    entries = (
+        f"{instance}:{kind}={quantity}"
+        for instance, amounts in sorted(part.items())
+        for kind, quantity in sorted(amounts.items())
+    )
+    return f"TrackedResource{{{','.join(entries)}}}"
+
+
+# Swaps and task groups: what is remembered of placeholders and of the swaps in flight.
+#
+# A placeholder is an allocation that a real ask of the same task group takes over. The swap is in
+# flight from the moment the placeholder is asked back until that is confirmed; the real ask is
+# *parked* meanwhile, neither pending nor allocated. If the real ask goes to another node, that
+# node is charged at once, and everything else keeps the placeholder's charge.
+
+
+class TaskGroup(Struct, kw_only=True, gc=False):
+    """How the placeholders of one group of an application fared (G17)."""
+
+    count: int = 0
+    replaced: int = 0
+    timed_out: int = 0
+    """Those that ended in any other way than a swap."""
+
+    @property
+    def alive(self) -> int:
+        """Placeholders that wait or stand; members of the group wait for them."""
+        return self.count - self.replaced - self.timed_out
+
+
+class Swap(Struct, frozen=True, kw_only=True, gc=False):
+    """One repeat of a real ask is parked until its placeholder is gone."""
+
+    placeholder: str
+    """The UUID of the placeholder."""
+    key: str
+    node_id: str
+    crosses: bool
+    """The real one goes to another node, which is charged already."""
+
+
+class Incoming(Struct, frozen=True, kw_only=True, gc=False):
+    """Room on a node that a parked ask holds until its placeholder elsewhere is gone."""
+
+    application_id: str
+    resource: Resource
+    devices: Devices = ()
+
+
+# What a user has in use, queue by queue.
+#
+# A usage exists as long as an application of that user is attached to a queue at or below it, so
+# applications can hold on to it; an empty one is not shown.
+
+
+class Usage:
+    __slots__ = ("amounts", "attached", "reserving", "running")
+
+    def __init__(self) -> None:
+        self.amounts: Resource = {}
+        self.running: dict[int, None] = {}
+        """Serials of the applications that have been given something and are not ending."""
+        self.reserving: dict[int, None] = {}
+        """Those that were given nothing yet and have a node kept for them: they take a place."""
+        self.attached = 0
+
+    def places(self, most: int) -> Places:
+        return Places(most, len(self.running), self.running, self.reserving)
+
+    def is_empty(self) -> bool:
+        return not self.running and not any(self.amounts.values())
 
 
 class ApplicationState(StrEnum):

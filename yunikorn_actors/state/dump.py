@@ -15,12 +15,12 @@ from yunikorn_actors.state.applications import (
     ApplicationSpec,
     FinishedApplication,
     StateLog,
+    Usage,
+    UsageHistory,
 )
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.resource_seconds import UsageHistory
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, pruned, saturated
 

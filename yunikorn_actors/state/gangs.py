@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 from yunikorn_actors.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.state.allocations import Allocation, AskSpec
-from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.applications import Application, ApplicationState, TaskGroup
 from yunikorn_actors.state.gates import has_room
 from yunikorn_actors.state.limits import Limit, LimitKey, limits_of
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.values.resource import (
     Resource,
     charge,

@@ -4,9 +4,13 @@ Books are exact (they never saturate), are changed in place and never replaced.
 """
 
 from yunikorn_actors.state.allocations import Allocation, AskSpec
-from yunikorn_actors.state.applications import COUNTS_BY_HOLDING, LEAVES_USER_COUNT, Application
+from yunikorn_actors.state.applications import (
+    COUNTS_BY_HOLDING,
+    LEAVES_USER_COUNT,
+    Application,
+    Usage,
+)
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from yunikorn_actors.config import LimitConfig
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, Usage
 from yunikorn_actors.state.queues import NO_LIMITS, Queue
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource
 
 LimitKey = tuple[str, str, bool]

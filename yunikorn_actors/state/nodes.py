@@ -10,7 +10,7 @@ from typing import Self
 from msgspec import Struct
 
 from yunikorn_actors.state.allocations import Allocation, ForeignAllocation, Reservation
-from yunikorn_actors.state.swap import Incoming
+from yunikorn_actors.state.applications import Incoming
 from yunikorn_actors.values import devices as dev
 from yunikorn_actors.values.resource import Resource, charge, discharge, pruned
 from yunikorn_actors.values.tags import GPU_MODEL, INSTANCE_TYPE

@@ -13,12 +13,11 @@ from typing import Any, Protocol
 
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.state.allocations import ForeignAllocation
-from yunikorn_actors.state.applications import Application, FinishedApplication
+from yunikorn_actors.state.applications import Application, FinishedApplication, Usage
 from yunikorn_actors.state.limits import Limit
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource
 
 

@@ -19,8 +19,13 @@ from yunikorn_actors.state.applications import (
     ApplicationSpec,
     ApplicationState,
     FinishedApplication,
+    Incoming,
     StateLog,
+    Swap,
+    TaskGroup,
     Timer,
+    Usage,
+    UsageHistory,
 )
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.gates import GateKind
@@ -30,9 +35,6 @@ from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import book_earmark, leaving_books, reserve
 from yunikorn_actors.state.queues import QueueSpec, QueueState
-from yunikorn_actors.state.resource_seconds import UsageHistory
-from yunikorn_actors.state.swap import Incoming, Swap, TaskGroup
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.recorded_form import as_recorded
 from yunikorn_actors.values.resource import Resource, charge, discharge, pruned, saturated
 

@@ -1,7 +1,7 @@
 """Defects of timers: armed too late, too early, twice, or not at all."""
 
 from yunikorn_actors.lab.mutants.mutant import Kind, Mutant
-from yunikorn_actors.machines.context import asks, confirmations, lifecycle
+from yunikorn_actors.machines.context import asks, endings, lifecycle
 from yunikorn_actors.machines.context import config_changes as configuration
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -105,7 +105,7 @@ TIMERS = (
         kind=Kind.TIMERS,
         source="the wrong beginning",
         wrong="The time of an unconfirmed release begins when those before it were reported.",
-        where=confirmations.watch_confirmations,
+        where=endings.watch_confirmations,
         old="first.asked_back_ns",
         new="unit.now_ns",
     ),

@@ -41,7 +41,8 @@ from yunikorn_actors.service.metrics import exposition
 from yunikorn_actors.service.read import rendering
 from yunikorn_actors.service.rest import admin_routes, request_guard
 from yunikorn_actors.si import form, wire
-from yunikorn_actors.state import device_fit, gates, in_words
+from yunikorn_actors.state import device_fit, gates
+from yunikorn_actors.state.facts import fact
 from yunikorn_actors.trace import filters
 from yunikorn_actors.trace.export import markdown, mermaid, shiviz
 from yunikorn_actors.values import devices, durations, ids, masking, quantity, resource, tag_lookup
@@ -55,7 +56,7 @@ _MODULES: Final = (
     resource, quantity, devices, built_in, gates, properties,
     # As they are shown, named, written and covered.
     config_names, reasons, device_room, victim_rules, plain_text, exposition,
-    rendering, request_guard, form, wire, device_fit, in_words, ids, masking, tag_lookup,
+    rendering, request_guard, form, wire, device_fit, fact, ids, masking, tag_lookup,
     what_if_text,
     # As they are read where a person or a policy may write anything.
     arguments, core_arguments, filters, folds, guard, inputs, placement_rules,

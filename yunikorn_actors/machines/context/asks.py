@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.batch_commit import LONGEST_BATCH
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.endings import request_release
@@ -36,6 +35,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
     work_started,
 )
+from yunikorn_actors.machines.context.partition_context import Awaited
 from yunikorn_actors.machines.context.quota_preemption import charged_by_force
 from yunikorn_actors.machines.context.recovery_reports import (
     announce_unreported,

@@ -29,6 +29,7 @@ from yunikorn_actors.state.allocations import Ask, WaitingState
 from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
+    Usage,
 )
 from yunikorn_actors.state.eligibility import (
     check_application,
@@ -41,7 +42,6 @@ from yunikorn_actors.state.proposals import (
     Proposal,
 )
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, add, equals
 from yunikorn_actors.values.tags import GPU
 

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import to_builtins
 
 from yunikorn_actors.config import SchedulerConfig
-from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
@@ -20,12 +19,12 @@ from yunikorn_actors.machines.context.applications import (
     vain_removal,
 )
 from yunikorn_actors.machines.context.asks import ADDED_IN_ONE, take_from
-from yunikorn_actors.machines.context.commit import commit_all
+from yunikorn_actors.machines.context.commit import commit_all, report_waiting
 from yunikorn_actors.machines.context.config_changes import clean
-from yunikorn_actors.machines.context.confirmations import report_unconfirmed
+from yunikorn_actors.machines.context.endings import report_unconfirmed
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.manager_registry import Registry, ResourceManager
-from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
+from yunikorn_actors.machines.context.nodes import act_on_drained, act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
@@ -38,7 +37,6 @@ from yunikorn_actors.machines.context.unit_of_work import (
     Work,
     rejected_ask,
 )
-from yunikorn_actors.machines.context.wait_reasons import report_waiting
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,

@@ -24,7 +24,7 @@ from yunikorn_actors.machines.slices import Steps, drawn_off, ends_piece
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Allocation, Ask, AskSpec, WaitingState
-from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationSpec
+from yunikorn_actors.state.applications import SCHEDULABLE, Application, ApplicationSpec, Swap
 from yunikorn_actors.state.device_fit import has_devices, taken_over
 from yunikorn_actors.state.eligibility import check_limits, check_node, check_start
 from yunikorn_actors.state.gangs import (
@@ -43,7 +43,6 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import room_for
 from yunikorn_actors.state.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
 from yunikorn_actors.state.queues import Queue
-from yunikorn_actors.state.swap import Swap
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.ids import NO_PROPOSAL

@@ -10,18 +10,17 @@ from functools import partial
 from msgspec.structs import replace
 
 from yunikorn_actors.config import ExtraConfig
-from yunikorn_actors.machines.context.administration import line_of, record_act
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
 from yunikorn_actors.machines.context.asks import (
     names_no_application,
     no_application,
 )
-from yunikorn_actors.machines.context.commit import commit_all
+from yunikorn_actors.machines.context.commit import commit_all, report_waiting
 from yunikorn_actors.machines.context.config_changes import configure
-from yunikorn_actors.machines.context.confirmations import watch_confirmations
+from yunikorn_actors.machines.context.endings import watch_confirmations
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail, work_gone
 from yunikorn_actors.machines.context.manager_registry import Registry, ResourceManager
-from yunikorn_actors.machines.context.nodes import remove_node
+from yunikorn_actors.machines.context.nodes import line_of, record_act, remove_node
 from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
 from yunikorn_actors.machines.context.quota_preemption import follow
 from yunikorn_actors.machines.context.recovery import await_reports, drop_awaited, go_on
@@ -33,7 +32,6 @@ from yunikorn_actors.machines.context.unit_of_work import (
     UnitOfWork,
     Work,
 )
-from yunikorn_actors.machines.context.wait_reasons import report_waiting
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,

@@ -1,12 +1,11 @@
 """A partition after the core was restarted: what is awaited, and what is dropped in the end."""
 
 from yunikorn_actors.machines.context.asks import take_item
-from yunikorn_actors.machines.context.awaited import Awaited
-from yunikorn_actors.machines.context.confirmations import watch_anew, watch_confirmations
-from yunikorn_actors.machines.context.endings import announce_end
+from yunikorn_actors.machines.context.endings import announce_end, watch_anew, watch_confirmations
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
 from yunikorn_actors.machines.context.nodes import await_node, remove_node
+from yunikorn_actors.machines.context.partition_context import Awaited
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages.rm_events import AskItem

@@ -7,9 +7,9 @@ now. If that placement was asked back, it has ended, and the ask waits again. Bo
 of the node first: without it nobody knows whether the placement arrived.
 """
 
-from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.endings import ask_back
 from yunikorn_actors.machines.context.gangs import end_allocation
+from yunikorn_actors.machines.context.partition_context import Awaited
 from yunikorn_actors.machines.context.unit_of_work import UnitOfWork
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.state.allocations import Allocation, Ask

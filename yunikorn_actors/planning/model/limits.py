@@ -7,11 +7,10 @@ as a queue does.
 from typing import ClassVar, Protocol
 
 from yunikorn_actors.planning.model.shape import Wanted
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, Usage
 from yunikorn_actors.state.gates import GateKind, Places, room_left, shortfall
 from yunikorn_actors.state.limits import Limit, LimitKey
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.users import Usage
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 

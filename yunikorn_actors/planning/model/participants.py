@@ -5,9 +5,8 @@ is no place are blocked until there may be one. A decision in flight takes a pla
 application that does not run yet (R-052, R-053).
 """
 
-from yunikorn_actors.planning.model.blocked import BlockedApps
 from yunikorn_actors.planning.model.in_flight import Place
-from yunikorn_actors.planning.model.tree import ModelParts
+from yunikorn_actors.planning.model.tree import BlockedApps, ModelParts
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.state.applications import ApplicationState
 

@@ -7,10 +7,9 @@ to try stand in order among their siblings.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.deciding import Deciders
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.requeue import Requeue
@@ -18,15 +17,95 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.sorted_collections import NO_PRIORITY, OrderedItems
 from yunikorn_actors.planning.model.views import (
+    AppEntry,
     AppView,
     AskView,
+    ChildKey,
     Gate,
+    Holder,
     Lane,
     QueueView,
     key_of,
 )
+from yunikorn_actors.state.allocations import AskOrder
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.values.resource import Resource
+
+# Applications blocked by a run limit, for each queue or limit, in the order of their leaf.
+#
+# When there are free places, the first applications of each leaf are woken: which leaf comes
+# first shows only when they are tried.
+
+
+class BlockedApps:
+    __slots__ = ("apps", "leaves")
+
+    def __init__(self) -> None:
+        self.apps: dict[int, AppView] = {}
+        """By serial."""
+        self.leaves: dict[QueueView, list[AppEntry]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.leaves)
+
+    def add(self, app: AppView) -> None:
+        self.apps[app.app.serial] = app
+        # The key is kept with the entry: it is found by the key under which it was filed.
+        app.blocked_entry = (app.blocked_key(), app)
+        insort(self.leaves.setdefault(app.leaf, []), app.blocked_entry)
+
+    def sort_anew(self, leaf: QueueView) -> None:
+        entries = self.leaves.get(leaf, [])
+        for app in [app for _, app in entries]:
+            app.blocked_entry = (app.blocked_key(), app)
+        entries[:] = sorted(app.blocked_entry for _, app in entries if app.blocked_entry)
+
+    def discard(self, app: AppView) -> None:
+        del self.apps[app.app.serial]
+        entries = self.leaves[app.leaf]
+        assert app.blocked_entry is not None
+        del entries[bisect_left(entries, app.blocked_entry)]
+        app.blocked_entry = None
+        if not entries:
+            del self.leaves[app.leaf]
+
+
+class Blocked:
+    """Applications that do not take part, by the queue, limit or back-off that blocks them."""
+
+    def __init__(self) -> None:
+        self.by: dict[Holder, BlockedApps] = {}
+
+    def add(self, app: AppView, holder: Holder) -> None:
+        app.blocked_by = holder
+        blocked = self.by.get(holder)
+        if blocked is None:
+            blocked = self.by[holder] = BlockedApps()
+        blocked.add(app)
+
+    def discard(self, app: AppView) -> None:
+        holder = app.blocked_by
+        assert holder is not None
+        app.blocked_by = None
+        blocked = self.by[holder]
+        blocked.discard(app)
+        if not blocked:
+            del self.by[holder]
+
+    def rekey(self, app: AppView) -> None:
+        """Give an application its new place among the blocked: its rank may have changed."""
+        holder = app.blocked_by
+        if holder is not None:
+            self.discard(app)
+            self.add(app, holder)
+
+    def sort_anew(self, leaf: QueueView) -> None:
+        """Its applications have keys of another kind now: one of each among the others is no order.
+
+        So all of them move before the next one is searched.
+        """
+        for blocked in self.by.values():
+            blocked.sort_anew(leaf)
 
 
 def show(view: QueueView) -> None:
@@ -366,3 +445,47 @@ class ModelParts(NamedTuple):
     tree: Tree
     reserved_nodes: dict[str, None]
     requeue: Requeue
+
+
+# Asks that wait, in the order in which they would be tried.
+
+
+def waiting_below(
+    queue: QueueView, counts: Callable[[Lane], bool]
+) -> Iterator[tuple[Lane, AskView]]:
+    """Yield the asks of all lanes that count, of this queue and below."""
+    yield from waiting_in(queue, counts)
+    for child in sorted(queue.below, key=QueueView.key):
+        yield from waiting_below(child, counts)
+
+
+def waiting_in(leaf: QueueView, counts: Callable[[Lane], bool]) -> Iterator[tuple[Lane, AskView]]:
+    lanes = [lane for lane in leaf.lanes.values() if counts(lane)]
+    apps = {app.app.serial: app for lane in lanes for _, app in lane.apps}
+    for app in sorted(apps.values(), key=_rank):
+        mine = [
+            (lane, ask)
+            for lane in lanes
+            if lane.owner == app.owner
+            for ask in app.piles.get(lane.shape, ())
+        ]
+        yield from sorted(mine, key=_order)
+
+
+def place_of(leaf: QueueView) -> tuple[ChildKey, ...]:
+    """Rank a leaf among all leaves."""
+    return tuple(level.key() for level in reversed(leaf.lineage[:-1]))
+
+
+def rank_of(ask: AskView) -> tuple[object, ...]:
+    """Rank an ask among all of its leaf."""
+    return (_rank(ask.app), ask.order)
+
+
+def _rank(app: AppView) -> tuple[object, ...]:
+    assert app.entry is not None
+    return app.entry[0]
+
+
+def _order(item: tuple[Lane, AskView]) -> AskOrder:
+    return item[1].order

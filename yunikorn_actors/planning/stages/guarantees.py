@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.partition_model import Model
+from yunikorn_actors.planning.model.tree import waiting_in
 from yunikorn_actors.planning.model.views import AppView, AskView, Lane, QueueView, Tried
-from yunikorn_actors.planning.model.waiting_asks import waiting_in
 from yunikorn_actors.planning.preemption.agenda import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preemption.claimant import victims_of
 from yunikorn_actors.planning.preemption.gang_claims import Claim, Found, GangClaims

@@ -21,8 +21,8 @@ from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import Entry, NodeIndex, NodeView
 from yunikorn_actors.planning.model.partition_model import Model
 from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.tree import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
-from yunikorn_actors.planning.model.waiting_asks import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.stages.stage import OpenProposals, Resolving
 from yunikorn_actors.policies.folds import is_gated
 from yunikorn_actors.state.allocations import Ask, Reservation

@@ -15,10 +15,11 @@ from yunikorn_actors.state.applications import (
     Application,
     ApplicationState,
     FinishedApplication,
+    ResourceSeconds,
     StateLog,
+    TaskGroup,
+    UsageHistory,
 )
-from yunikorn_actors.state.resource_seconds import ResourceSeconds, UsageHistory
-from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.values.devices import with_devices
 from yunikorn_actors.values.durations import MILLISECOND

@@ -6,9 +6,9 @@ from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.service.read.incremental_answers import Each, Pauses, Steps, each
 from yunikorn_actors.service.read.rendering import Value, lean, most, used
 from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.state.applications import Usage
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import ROOT
-from yunikorn_actors.state.users import Usage
 
 _ALWAYS: Final = frozenset({"userName", "groupName", "queues", "queuePath"})
 

@@ -12,10 +12,9 @@ from msgspec import Struct, field
 from yunikorn_actors.planning.reasons import CLUSTER, no_room
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import WaitingState
-from yunikorn_actors.state.applications import FINISHED, Application
+from yunikorn_actors.state.applications import FINISHED, Application, TaskGroup
 from yunikorn_actors.state.gates import GateKind, has_room
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.swap import TaskGroup
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.values.resource import Resource
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.core.expected_starts import EVERY_NS
+from yunikorn_actors.core.questions import EVERY_NS
 from yunikorn_actors.pages.html_page import Document
 from yunikorn_actors.planning.reasons import WaitingAnswer
 from yunikorn_actors.service.read import overview

@@ -12,9 +12,11 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
+    in_amounts,
+    in_list,
+    placed_on,
 )
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang, is_member
-from yunikorn_actors.state.in_words import in_amounts, in_list, placed_on
 from yunikorn_actors.state.ledger import books_of, count_holding, strike, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books, secure_freed_room

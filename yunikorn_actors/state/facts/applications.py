@@ -17,6 +17,8 @@ from yunikorn_actors.state.applications import (
     StateEntry,
     StateLog,
     Timer,
+    UsageHistory,
+    tracked,
 )
 from yunikorn_actors.state.facts.fact import (
     Base,
@@ -27,7 +29,6 @@ from yunikorn_actors.state.gangs import dissolve_gang, forget_gang
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.ledger import attach, count_holding, detach, forget_holding, relink
 from yunikorn_actors.state.partition import PartitionState
-from yunikorn_actors.state.resource_seconds import UsageHistory, tracked
 
 __all__ = [
     "ApplicationAdded",

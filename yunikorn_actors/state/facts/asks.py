@@ -11,10 +11,13 @@ from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
+    ask_in_words,
+    in_amounts,
+    in_list,
+    repeats_of,
 )
 from yunikorn_actors.state.gangs import count_placeholders, forget_complete_gang
 from yunikorn_actors.state.gates import GateKind
-from yunikorn_actors.state.in_words import ask_in_words, in_amounts, in_list, repeats_of
 from yunikorn_actors.state.ledger import count_holding, strike, waiting, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import (

@@ -3,18 +3,17 @@
 from collections.abc import Iterable
 from typing import ClassVar
 
-from yunikorn_actors.state.applications import Application
+from yunikorn_actors.state.applications import Application, Incoming, Swap
 from yunikorn_actors.state.facts.fact import (
     Base,
     Incident,
     IncidentKind,
+    in_amounts,
 )
 from yunikorn_actors.state.gangs import forget_gang
-from yunikorn_actors.state.in_words import in_amounts
 from yunikorn_actors.state.ledger import strike, write
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.preemption import leaving_books
-from yunikorn_actors.state.swap import Incoming, Swap
 from yunikorn_actors.values.devices import Devices
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import NO_PROPOSAL

@@ -6,8 +6,7 @@ from typing import ClassVar
 from msgspec import field
 
 from yunikorn_actors.state.allocations import ForeignAllocation
-from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
-from yunikorn_actors.state.in_words import in_amounts, placed_on
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, in_amounts, placed_on
 from yunikorn_actors.state.nodes import Node
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.resource import Resource, charge, discharge

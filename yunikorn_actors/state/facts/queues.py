@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from yunikorn_actors.config import PartitionConfig
-from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind
-from yunikorn_actors.state.in_words import in_amounts
+from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, in_amounts
 from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState

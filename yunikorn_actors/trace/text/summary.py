@@ -20,7 +20,7 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import UnknownMessage
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.in_words import in_list, named_in, placed_on
+from yunikorn_actors.state.facts.fact import in_list, named_in, placed_on
 from yunikorn_actors.state.proposals import (
     AdmitGang,
     CancelPlaceholder,

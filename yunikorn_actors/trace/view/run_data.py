@@ -19,8 +19,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.policies.registry import Policy
 from yunikorn_actors.recording.plain_text import moment
 from yunikorn_actors.state import facts as f
+from yunikorn_actors.state.facts.fact import SHOWN_MAX
 from yunikorn_actors.state.gangs import tightest_max
-from yunikorn_actors.state.in_words import SHOWN_MAX
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import Queue
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
