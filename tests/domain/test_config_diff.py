@@ -10,6 +10,7 @@ from configurations import CONFIGS
 from drawn_scripts import TREES
 
 from yunikorn_actors import si
+from yunikorn_actors.cli.config_diff import lines_of
 from yunikorn_actors.config import QueueConfig, QueueProperties, SchedulerConfig, parse_config
 from yunikorn_actors.config.diff import ConfigChange, Kind, config_changes
 from yunikorn_actors.config.names import WILDCARD
@@ -298,3 +299,72 @@ def test_a_value_that_does_not_count_is_called_so() -> None:
     old, new = (parse_config(_with(**{key: it}), ANY_NAMES) for it in ("fair", "fairr"))
     (change,) = config_changes(old, new)
     assert change.after == "fairr (a policy of your own; if there is none, as if not set)"
+
+
+OF_X = "{{name: a, limits: [{}]}}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # What the wildcard gives to each, one who is named has as well.
+        (
+            _one(OF_X.format("{users: [x, '*'], maxresources: {vcore: 1}}")),
+            _one(OF_X.format("{users: ['*'], maxresources: {vcore: 1000m}}")),
+        ),
+        (
+            _one("{name: a}", "placementrules: [{name: user, filter: {type: allow}}],"),
+            _one("{name: a}", "placementrules: [{name: user}],"),
+        ),
+        (
+            _one("{name: a}", "placementrules: [{name: user, filter: {users: [ann, bob]}}],"),
+            _one("{name: a}", "placementrules: [{name: user, filter: {users: [bob, ann]}}],"),
+        ),
+    ],
+)  # fmt: skip
+def test_what_means_the_same_is_no_change(old: str, new: str) -> None:
+    assert _changes(old, new) == _changes(new, old) == []
+
+
+def test_a_user_who_is_named_no_more_has_what_the_wildcard_gives() -> None:
+    mine, each = (
+        "{users: [x], maxresources: {vcore: 1}}",
+        "{users: ['*'], maxresources: {vcore: 3}}",
+    )
+    (change,) = _changes(_one(OF_X.format(f"{mine}, {each}")), _one(OF_X.format(each)))
+    assert (change.what, change.before, change.after) == ("limit of user x: vcore", "1", "3")
+
+
+@pytest.mark.parametrize(
+    ("queue", "what"),
+    [
+        ("{{name: a, properties: {{of.ours: {}}}}}", "unknown property of.ours"),
+        (
+            "{{name: a, parent: true, childtemplate: {{properties: {{of.ours: {}}}}}}}",
+            "queues created below: unknown property of.ours",
+        ),
+        (
+            "{{name: a, limits: [{{limit: {}, users: [x], maxapplications: 1}}]}}",
+            "limit of user x: description",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_core_ignores_is_no_difference(queue: str, what: str) -> None:
+    found = _changes(_one(queue.format("one")), _one(queue.format("two")))
+    assert found == [
+        ConfigChange(
+            partition="default", queue="root.a", kind=Kind.IGNORED, what=what, before="one",
+            after="two",
+        )
+    ]  # fmt: skip
+    assert [*lines_of(found)] == [
+        "both mean the same", "ignored in partition default", f"  {what}: one -> two, in root.a",
+    ]  # fmt: skip
+    added = [it for it in _changes(_one(""), _one(queue.format("one"))) if it.what == what]
+    assert [it.kind for it in added] == [Kind.IGNORED]
+
+
+def test_what_is_ignored_is_not_inherited() -> None:
+    old = _one("{name: a, queues: [{name: b}]}")
+    new = _one("{name: a, properties: {of.ours: one}, queues: [{name: b}]}")
+    assert [it.queue for it in _changes(old, new)] == ["root.a"]

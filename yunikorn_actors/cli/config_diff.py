@@ -98,7 +98,7 @@ def _tell(
 
         lines += differing_lines(answer)
     tell((*changes, *differences) if options.json else None, map(printable, lines))
-    return NO if changes or differences else 0
+    return NO if differences or _counting(changes) else 0
 
 
 def _on_dump(options: argparse.Namespace, old: str, new: str) -> "Answer":
@@ -153,15 +153,20 @@ def _config_of(file: str, text: str, names: PolicyNames) -> SchedulerConfig:
         raise Mistake("\n".join(line_of(name, it) for it in error.faults)) from None
 
 
+def _counting(changes: Iterable[ConfigChange]) -> list[ConfigChange]:
+    return [it for it in changes if it.kind is not Kind.IGNORED]
+
+
 def lines_of(changes: Sequence[ConfigChange]) -> Iterator[str]:
-    if not changes:
+    if not _counting(changes):
         yield "both mean the same"
-    for partition, some in groupby(changes, lambda it: it.partition):
+    for partition, some in groupby(_counting(changes), lambda it: it.partition):
         yield f"partition {partition}"
         own = [it for it in some if it.kind is not Kind.INHERITED]
         for queue, here in groupby(own, lambda it: it.queue):
             yield from _of_place(queue, tuple(here))
-    yield from _inherited([it for it in changes if it.kind is Kind.INHERITED])
+    yield from _listed("inherited", [it for it in changes if it.kind is Kind.INHERITED])
+    yield from _listed("ignored", [it for it in changes if it.kind is Kind.IGNORED])
 
 
 def _of_place(queue: str, changes: Sequence[ConfigChange]) -> Iterator[str]:
@@ -187,13 +192,13 @@ def _values(change: ConfigChange) -> str:
     return f"{change.before} -> {change.after}" if change.after else change.before
 
 
-def _inherited(changes: Iterable[ConfigChange]) -> Iterator[str]:
-    """Put together what several queues inherit of one change; `--json` names all of them."""
+def _listed(head: str, changes: Iterable[ConfigChange]) -> Iterator[str]:
+    """Put together what several queues have of one change; `--json` names all of them."""
     queues: dict[tuple[str, str], list[str]] = {}
     for it in changes:
         text = f"{it.what}: {_values(it)}"
         queues.setdefault((it.partition, text), []).append(it.queue)
-    for partition in dict.fromkeys(partition for partition, _ in queues):
-        yield f"inherited in partition {partition}"
-        for (_, text), paths in ((key, it) for key, it in queues.items() if key[0] == partition):
+    for partition, some in groupby(queues.items(), lambda it: it[0][0]):
+        yield f"{head} in partition {partition}"
+        for (_, text), paths in some:
             yield f"  {text}, in {first_few(paths)}"

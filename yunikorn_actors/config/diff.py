@@ -42,6 +42,8 @@ class Kind(StrEnum):
     CHANGED = "changed"
     INHERITED = "inherited"
     """Nothing of it was written anew in this queue."""
+    IGNORED = "ignored"
+    """The core takes no notice of it, so it is no difference."""
 
 
 class ConfigChange(Struct, frozen=True, kw_only=True):
@@ -58,7 +60,10 @@ class ConfigChange(Struct, frozen=True, kw_only=True):
 
 
 def config_changes(old: SchedulerConfig, new: SchedulerConfig) -> Iterator[ConfigChange]:
-    """Yield what differs, partitions in the order of the new one; nothing if both mean the same."""
+    """Yield what differs, partitions in the order of the new one.
+
+    If both mean the same, there is nothing but what the core ignores.
+    """
     before = {it.name: it for it in old.partitions}
     after = {it.name: it for it in new.partitions}
     for name in sorted(before.keys() - after.keys()):
@@ -89,8 +94,7 @@ def _of_partition(old: PartitionConfig, new: PartitionConfig) -> Iterator[Config
         texts = before.get(what, "0"), after.get(what, "0")
         if texts[0] != texts[1]:
             yield ConfigChange(partition=new.name, what=what, before=texts[0], after=texts[1])
-    rules = ([rule_in_words(it) for it in one.placement_rules] for one in (old, new))
-    yield from _rules(new.name, *rules)
+    yield from _rules(new.name, old.placement_rules, new.placement_rules)
     yield from _of_queues(new.name, "", (old.root, new.root), _Pair({}, {}))
 
 
@@ -109,8 +113,11 @@ def _settings(partition: PartitionConfig) -> dict[str, str]:
     }
 
 
-def _rules(partition: str, old: Sequence[str], new: Sequence[str]) -> Iterator[ConfigChange]:
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+def _rules(
+    partition: str, old: Sequence[RuleConfig], new: Sequence[RuleConfig]
+) -> Iterator[ConfigChange]:
+    meant = [[*map(_meant, rules)] for rules in (old, new)]
+    for tag, i, i_end, j, j_end in SequenceMatcher(None, *meant, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
         pairs = zip_longest(range(i, i_end), range(j, j_end))
@@ -123,9 +130,18 @@ def _rules(partition: str, old: Sequence[str], new: Sequence[str]) -> Iterator[C
             yield ConfigChange(
                 partition=partition, kind=kind,
                 what=f"placement rule {(at_old if at_new is None else at_new) + 1}",
-                before="" if at_old is None else old[at_old],
-                after="" if at_new is None else new[at_new],
+                before="" if at_old is None else rule_in_words(old[at_old]),
+                after="" if at_new is None else rule_in_words(new[at_new]),
             )  # fmt: skip
+
+
+def _meant(rule: RuleConfig) -> tuple[object, ...]:
+    """What of a rule counts: the order of names in a filter does not, nor one for everybody."""
+    it, above = rule.filter, rule.parent
+    only = None if it is None else (it.type == "deny", frozenset(it.users), frozenset(it.groups))
+    if only == (False, frozenset(), frozenset()):
+        only = None
+    return rule.name, rule.value, rule.create, only, above and _meant(above)
 
 
 # --- values of a queue ----------------------------------------------------------------------------
@@ -145,6 +161,12 @@ class _Key(NamedTuple):
             f"{whose}: {self.kind}" if self.name and self.kind else f"{whose} {self.kind}".strip()
         )
 
+    @property
+    def is_ignored(self) -> bool:
+        """The core takes no notice of it."""
+        is_unknown = self.family == _UNKNOWN or self.name.startswith(_UNKNOWN)
+        return is_unknown or self.kind == _DESCRIPTION
+
 
 class _Value(NamedTuple):
     counts: Any
@@ -161,6 +183,7 @@ _GROUP: Final = "limit of group"
 _BOUNDS: Final = frozenset({"max", "applications at a time", _USER, _GROUP})
 """The smallest of the path counts."""
 _PROPERTY: Final = "property"
+_UNKNOWN: Final = "unknown property"
 _TEMPLATE: Final = "queues created below:"
 _ACCESS: Final = (_Key("admin access"), _Key("submit access"))
 _MAY_SUBMIT: Final = _Key("who may submit")
@@ -176,7 +199,7 @@ def _own(queue: QueueConfig) -> dict[_Key, _Value]:
     own |= _amounts("", queue)
     own |= {key: _Value(Acl.parse(it), access(it)) for key, it in lists if access(it)}
     for key, text in queue.properties.items():
-        own[_Key(_PROPERTY, key)] = _property(key, text)
+        own[_Key(_family(key), key)] = _property(key, text)
     for family, named in ((_USER, "users"), (_GROUP, "groups")):
         for limit in queue.limits:
             for name in getattr(limit, named):
@@ -187,7 +210,7 @@ def _own(queue: QueueConfig) -> dict[_Key, _Value]:
     if queue.template is not None and not queue.is_leaf:
         own |= _amounts(_TEMPLATE, queue.template)
         for key, text in queue.template.properties.items():
-            own[_Key(_TEMPLATE, f"property {key}")] = _property(key, text)
+            own[_Key(_TEMPLATE, f"{_family(key)} {key}")] = _property(key, text)
     return own
 
 
@@ -216,16 +239,20 @@ def _allowed(limit: LimitConfig) -> Iterator[tuple[str, _Value]]:
     if limit.max_applications:
         yield "applications", _Value(limit.max_applications, str(limit.max_applications))
     if limit.description:
-        yield _DESCRIPTION, _said(limit.description)
+        yield _DESCRIPTION, _Value(None, limit.description)
 
 
 _DESCRIPTION: Final = "description"
 
 
+def _family(key: str) -> str:
+    return _PROPERTY if key in READERS else _UNKNOWN
+
+
 def _property(key: str, text: str) -> _Value:
     reader = READERS.get(key)
     if reader is None:
-        return _said(text)
+        return _Value(None, text)
     read = reader.parse(text)
     if read is not None:
         return _Value(read, text)
@@ -241,8 +268,7 @@ def _default(reader: Reader) -> object:
 def _absent(key: _Key) -> _Value:
     reader = READERS.get(key.name) if key.family == _PROPERTY else None
     if reader is None:
-        nothing = "none" if key.kind == _DESCRIPTION else _NOTHING.get(key.family, "none")
-        return _Value(None, nothing)
+        return _Value(None, "none" if key.is_ignored else _NOTHING.get(key.family, "none"))
     default = _default(reader)
     word = next((it for it in reader.words if reader.parse(it) == default), "")
     return _Value(default, f"{word} by default" if word else "the default")
@@ -271,6 +297,13 @@ def _counting(path: str, queue: QueueConfig, own: _Values, above: _Values) -> di
         lists = [Acl.parse(it) for it in (queue.submit_acl, queue.admin_acl)]
         counts[_MAY_SUBMIT] = _joined([counts.get(_MAY_SUBMIT, _NOBODY).counts, *lists], path)
     return counts
+
+
+def _with_wildcard(own: _Values, users: set[str]) -> _Values:
+    """Name all of these users: one whom it does not name has what the wildcard gives him."""
+    unnamed = users - {key.name for key in _of_family(_USER, own)}
+    of_all = [it for it in own.items() if it[0][:2] == (_USER, WILDCARD) and not it[0].is_ignored]
+    return {**own, **{key._replace(name=user): it for user in unnamed for key, it in of_all}}
 
 
 def _of_family(family: str, values: _Values) -> list[_Key]:
@@ -339,7 +372,9 @@ def _of_queues(
     if old == new and not touched:
         return
     path = f"{parent}.{new.name}" if parent else new.name
-    own = _Pair(*map(_own, pair))
+    written = [*map(_own, pair)]
+    users = {key.name for one in written for key in _of_family(_USER, one)}
+    own = _Pair(*(_with_wildcard(it, users) for it in written))
     counts = _Pair(
         _counting(path, old, own.old, above.old), _counting(path, new, own.new, above.new)
     )
@@ -371,6 +406,14 @@ def _of_queues(
 def _of_value(
     partition: str, path: str, key: _Key, own: _Pair, counts: _Pair
 ) -> Iterator[ConfigChange]:
+    if key.is_ignored:
+        before, after = (it.get(key, _absent(key)).text for it in own)
+        if before != after:
+            yield ConfigChange(
+                partition=partition, queue=path, kind=Kind.IGNORED, what=key.words,
+                before=before, after=after,
+            )  # fmt: skip
+        return
     is_own = _raw(own.old, key) != _raw(own.new, key) or (key in own.old) != (key in own.new)
     is_carried = key.family in _CARRIED and key.kind != _DESCRIPTION
     values = counts if is_carried else own
@@ -406,8 +449,9 @@ def _added(partition: str, parent: str, queue: QueueConfig) -> Iterator[ConfigCh
     path = f"{parent}.{queue.name}"
     yield ConfigChange(partition=partition, queue=path, kind=Kind.ADDED, what="queue")
     for key, value in sorted(_own(queue).items()):
+        kind = Kind.IGNORED if key.is_ignored else Kind.ADDED
         yield ConfigChange(
-            partition=partition, queue=path, kind=Kind.ADDED, what=key.words, after=value.text
+            partition=partition, queue=path, kind=kind, what=key.words, after=value.text
         )
     for child in queue.children:
         yield from _added(partition, path, child)
