@@ -152,3 +152,37 @@ def test_a_service_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
         port = silent.getsockname()[1]
         with pytest.raises(ConnectionLost, match=r"no answer within 0\.05 s"):
             Client(f"127.0.0.1:{port}").get("a")
+
+
+LATER = b'{"message": "too many", "description": "ask later"}'
+BUSY = refused(b"503 Busy\r\nRetry-After: %d", LATER)
+
+
+def test_a_busy_service_is_asked_again_when_it_says(
+    answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept, answers = list[float](), [BUSY % 3, BUSY % 3, ok(b"[]")]
+    monkeypatch.setattr(client.time, "sleep", slept.append)
+    assert Client(answering(lambda _: answers.pop(0))).post("x") == []
+    assert slept == [3, 3]
+
+
+def test_a_service_that_stays_busy_is_given_up(
+    answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now_s[0] += seconds
+
+    monkeypatch.setattr(client.time, "sleep", sleep)
+    monkeypatch.setattr(client.time, "monotonic", lambda: now_s[0])
+    with pytest.raises(ConnectionLost, match="too many: ask later; it was asked for 60 s"):
+        Client(answering(BUSY % 25)).get("x")
+    assert now_s == [50.0]
+
+
+def test_a_busy_service_that_says_no_time_is_not_asked_again(answering: Answering) -> None:
+    answers = [BUSY.replace(b"Retry-After: %d\r\n", b"")]
+    with pytest.raises(ConnectionLost, match="too many: ask later$"):
+        Client(answering(lambda _: answers.pop())).get("x")

@@ -7,6 +7,7 @@ anything, and who operates a service needs one address and no package beside thi
 import http.client
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -22,12 +23,22 @@ from yunikorn_actors.service.address import parted
 CONNECT_S: Final = 10.0
 REPLY_S: Final = 60.0
 """Longer than a service takes to say that its core does not answer."""
+BUSY_S: Final = 60.0
+"""So long in all a service that is busy is asked again: as long as a simulation may take there."""
 ANSWER_MAX: Final = 1 << 30
 LINE_MAX: Final = 1 << 20
 ALIVE_S: Final = 20
 """A service that is gone without a word is noticed after some times this."""
 JSON: Final = "application/json"
 _REFUSALS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
+
+
+class _Busy(Exception):
+    """The service has not done what it was asked, and says when it may be asked again."""
+
+    def __init__(self, text: str, after_s: int) -> None:
+        super().__init__(text)
+        self.after_s = after_s
 
 
 class Client:
@@ -78,6 +89,17 @@ class Client:
     # -- parts
 
     def _answer(self, method: str, target: str, body: bytes = b"", accept: str = "") -> bytes:
+        """Ask until the service has time for it, or has had none for too long."""
+        end_s = time.monotonic() + BUSY_S
+        while True:
+            try:
+                return self._answer_now(method, target, body, accept)
+            except _Busy as busy:
+                if time.monotonic() + busy.after_s > end_s:
+                    self._lost(f"{busy}; it was asked for {BUSY_S:g} s")
+                time.sleep(busy.after_s)
+
+    def _answer_now(self, method: str, target: str, body: bytes, accept: str) -> bytes:
         with self._asked(method, target, body, accept) as response:
             data: bytes = response.read(ANSWER_MAX)
             # Longer than anything that a service answers: it is another program.
@@ -176,6 +198,9 @@ class Client:
             self._lost("the token is missing or wrong: --token-file names the file of the service")
         if status in _REFUSALS:
             raise Refused(text)
+        after = response.headers.get("Retry-After", "")
+        if status == HTTPStatus.SERVICE_UNAVAILABLE and after.isdecimal():
+            raise _Busy(text, int(after))
         self._lost(text)
 
     def _lost(self, why: str) -> NoReturn:
