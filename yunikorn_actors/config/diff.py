@@ -303,7 +303,10 @@ def _with_wildcard(own: _Values, users: set[str]) -> _Values:
     """Name all of these users: one whom it does not name has what the wildcard gives him."""
     unnamed = users - {key.name for key in _of_family(_USER, own)}
     of_all = [it for it in own.items() if it[0][:2] == (_USER, WILDCARD) and not it[0].is_ignored]
-    return {**own, **{key._replace(name=user): it for user in unnamed for key, it in of_all}}
+    return {
+        **own,
+        **{key._replace(name=user): it for user in sorted(unnamed) for key, it in of_all},
+    }
 
 
 def _of_family(family: str, values: _Values) -> list[_Key]:
