@@ -9,9 +9,10 @@ from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.what_if import Change, Reconfigure, core_state, run
+from yunikorn_actors.what_if import Answer, Change, Reconfigure, core_state, run
 from yunikorn_actors.what_if.answer import differences_of
 from yunikorn_actors.what_if.changes import Request
+from yunikorn_actors.what_if.least_change import Wanted, least_changes
 from yunikorn_actors.what_if.run import Run
 from yunikorn_actors.what_if.text import lines_of
 
@@ -491,3 +492,121 @@ def test_a_delay_of_hours_is_waited_for(topology: TopologyName) -> None:
     answer = core.simulate(si.AllocationRequest(rm_id=RM, asks=(wants,)))
     assert [(it.key, it.at_s) for it in answer.course.placed] == [("wants", 3 * 3_600.0)]
     assert len(answer.course.preempted) == 1
+
+
+def limited(answer: Answer) -> list[str]:
+    return [it for it in answer.assumptions if "time limit" in it or "not end" in it]
+
+
+@both
+def test_a_time_limit_ends_what_no_run_time_ends(topology: TopologyName) -> None:
+    core = busy(topology)
+    ask = with_fields(asks("k", runtime="10").asks[0], execution_timeout_milli_seconds=60_000)
+    core.update_configuration(
+        si.UpdateConfigurationRequest(rm_id=RM, config=CONFIG.replace("vcore: 4", "vcore: 8"))
+    )
+    undeclared = with_fields(ask, allocation_key="u", tags={})
+    found = core.simulate(si.AllocationRequest(rm_id=RM, asks=(undeclared,)))
+    line = "1 allocation that no run time ends runs to its time limit"
+    assert limited(found) == [line]
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+    core.run_until_idle()
+    core.advance_to(core.now_ns + 20 * SECOND)
+    overdue = core.simulate()
+    assert limited(overdue) == [line]
+    assert [(it.key, it.at_s) for it in overdue.course.ended] == [("k", 40.0)]
+
+
+def rotating(topology: TopologyName) -> VirtualCore:
+    """Two gangs that no node has room for: each in turn is promised the quota, for ever."""
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(node("n1", 1_000))
+    for name in ("one", "two"):
+        new = si.AddApplicationRequest(
+            application_id=name, queue_name="root.a", ugi=si.UserGroupInformation(user="bob"),
+            placeholder_ask=si.Resource.of({"vcore": 4_000}),
+        )  # fmt: skip
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+        held = with_fields(
+            asks("hold").asks[0], application_id=name, max_allocations=2, placeholder=True,
+            task_group_name="g",
+        )  # fmt: skip
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(held,)))
+    core.run_until_idle()
+    return core
+
+
+@both
+def test_an_answer_says_how_far_it_looked_at_what_is_tried_for_ever(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = rotating(topology)
+    answer = core.simulate()
+    assert any("what comes later than 3600 s" in it for it in answer.assumptions)
+    assert answer.course.has_more
+    monkeypatch.setattr(run, "IDLE_MAX", 10)
+    answer = core.simulate(until=1e9)
+    assert (answer.course.is_cut, answer.course.has_more) == (True, True)
+    assert answer.course.until_s < 1e9
+    assert any(it.startswith("cut short") for it in lines_of(answer))
+
+
+def test_a_wrong_answer_of_fits_is_called_by_its_name() -> None:
+    class Asked(si.ResourceManagerCallback):
+        def predicates(self, args: si.PredicatesArgs) -> str | None:  # noqa: ARG002 - of the interface
+            return None
+
+    core = VirtualCore().start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG)
+    core.register_resource_manager(request, Asked())
+    core.update_node(node("n1", 4_000))
+    ugi = si.UserGroupInformation(user="ann")
+    app = si.AddApplicationRequest(application_id="app", queue_name="root.a", ugi=ugi)
+    new = si.ApplicationRequest(rm_id=RM, new=(app,))
+    (wait,) = core.simulate(new, asks("1"), fits=lambda _, __: 7, until=0).course.waits  # type: ignore[arg-type, return-value]
+    assert "fits returned 7: return None, or the reason as text" in wait.text
+
+
+@both
+def test_what_is_refused_is_one_difference(topology: TopologyName) -> None:
+    core = busy(topology)
+    ugi = si.UserGroupInformation(user="ann")
+    app = si.AddApplicationRequest(application_id="new", queue_name="root.a", ugi=ugi)
+    ask = with_fields(asks("k").asks[0], application_id="new")
+    requests = (
+        Change(si.ApplicationRequest(rm_id=RM, new=(app,)), 200),
+        Change(si.AllocationRequest(rm_id=RM, asks=(ask,)), 200),
+    )
+    closed = CONFIG.replace('submitacl: "*"', 'submitacl: "nobody"')
+    change = si.UpdateConfigurationRequest(rm_id=RM, config=closed)
+    with_, without = core.simulate(change, *requests).course, core.simulate(*requests).course
+    found = differences_of(with_, without)
+    assert [(it.what, it.application, it.key, it.without_s) for it in found] == [
+        ("refused", "new", "", None), ("refused", "new", "k", 200.0),
+    ]  # fmt: skip
+    assert {it.partition for it in found} == {"[rm-1]default"}
+    back = differences_of(without, with_)
+    assert [(it.what, it.key, it.with_s) for it in back] == [
+        ("taken", "", None), ("taken", "k", 200.0),
+    ]  # fmt: skip
+
+
+@both
+def test_a_manager_that_is_away_confirms_nothing(topology: TopologyName) -> None:
+    core = busy(topology)
+    config = CONFIG.replace("vcore: 4", "vcore: 6")
+    core.update_configuration(si.UpdateConfigurationRequest(rm_id=RM, config=config))
+    late = with_fields(asks("late", runtime="").asks[0], execution_timeout_milli_seconds=1_000)
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(late,)))
+    core.update_allocation(asks("3"))
+    core.run_until_idle()
+    core.advance_to(core.now_ns + 2 * SECOND)
+    assert "1 release under way is confirmed at once" in core.simulate(until=0).assumptions
+    core.resource_manager_lost(RM)
+    core.run_until_idle()
+    assert not [it for it in core.simulate(until=0).assumptions if "confirm" in it]
+    found = least_changes(core_state.state_of(core._simulator), Wanted((), (("app", "3"),)))
+    assert ([it.kind for it in found.options], found.fits) == ([], False)
+    assert "is away" in found.waits[0].text

@@ -116,8 +116,8 @@ def _settings(partition: PartitionConfig) -> dict[str, str]:
 def _rules(
     partition: str, old: Sequence[RuleConfig], new: Sequence[RuleConfig]
 ) -> Iterator[ConfigChange]:
-    meant = [[*map(_meant, rules)] for rules in (old, new)]
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, *meant, autojunk=False).get_opcodes():
+    meant = SequenceMatcher(None, [*map(_meant, old)], [*map(_meant, new)], autojunk=False)
+    for tag, i, i_end, j, j_end in meant.get_opcodes():
         if tag == "equal":
             continue
         pairs = zip_longest(range(i, i_end), range(j, j_end))

@@ -50,7 +50,7 @@ from yunikorn_actors.values.ids import partition_name
 from yunikorn_actors.what_if.answer import Answer, Course, FullName, differences_of
 from yunikorn_actors.what_if.changes import Change
 from yunikorn_actors.what_if.run import Manager, Run
-from yunikorn_actors.what_if.simulation import counted
+from yunikorn_actors.what_if.simulation import WORDS, counted
 from yunikorn_actors.what_if.text import basis_lines, difference_lines
 
 AT_ONCE_NS: Final = 20_000_000
@@ -124,6 +124,7 @@ _WORDS: Final = {
         "1 predicate that was not asked in the recording is answered with yes|"
         "{} predicates that were not asked in the recording are answered with yes"
     ),
+    **{name: WORDS[name] for name in ("limited", "further")},
 }
 
 
@@ -385,7 +386,7 @@ class _RecordedRun(Run):
         try:
             self._call(call, call.message)
         except Refused as error:
-            self.refuse("configuration", call.stimulus, str(error))
+            self.refuse("", "configuration", call.stimulus, str(error))
 
     def _call(self, call: _Call, message: Message) -> None:
         simulator = self._simulator
@@ -542,11 +543,11 @@ class _RecordedRun(Run):
         # What ran on beyond what it declares is not ended by that.
         return runtime_ns if runtime_ns > last_ns - life.start_ns else NEVER_NS
 
-    def _release(self, name: str, allocation: Allocation, why: int) -> None:
+    def _release(self, name: str, allocation: Allocation, why: int) -> bool:
         life = self._lives.get(allocation.uuid)
         if life is not None:
             self._done.add(id(life))
-        super()._release(name, allocation, why)
+        return super()._release(name, allocation, why)
 
     def _confirm(self, name: str, allocation: Allocation, why: int) -> None:
         """Give it back after as long as it was then; what was not given back then is not now."""

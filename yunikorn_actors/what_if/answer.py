@@ -81,8 +81,19 @@ class NotTaken:
 
     what: str
     name: str
+    """Of an ask with its application before it."""
     at_s: float
     reason: str
+    partition: str = ""
+    """By its full name; empty where its resource manager has several, and none says which."""
+
+    @property
+    def whole_name(self) -> FullName:
+        """Its name as that of an ask; of an application the key is empty, of a node it is alone."""
+        application, _, key = (
+            self.name.partition("/") if self.what != "node" else ("", "", self.name)
+        )
+        return self.partition, application, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +195,8 @@ class Answer:
 
 def differences_of(course: Course, without: Course) -> tuple[Difference, ...]:
     """Return what is different, ask by ask, in the order of their names."""
-    parts = (_refused(course, without), _starts(course, without), _losses(course, without))
+    starts = [*_starts(course, without)]
+    parts = (_refused(course, without, starts), starts, _losses(course, without))
     return tuple(it for part in parts for it in sorted(part, key=_place))
 
 
@@ -195,11 +207,15 @@ def _place(one: Difference) -> tuple[str, ...]:
 def _starts(course: Course, without: Course) -> Iterator[Difference]:
     after, before = _by_ask(course.placed), _by_ask(without.placed)
     open_ = {it.name: it.text for it in course.waits if it.until_s is None}
+    refused, taken = ({it.whole_name: it.reason for it in one.refused} for one in (course, without))
     for name in {**before, **after}:
         for one, other in zip_longest(after[name], before[name]):
-            what = _what(one, other)
+            what, why = _what(one, other), open_.get(name, "") if one is None else ""
+            if one is None and name in refused:
+                what, why = "refused", refused[name]
+            elif other is None and name in taken:
+                what = "taken"
             if what:
-                why = open_.get(name, "") if one is None else ""
                 yield _difference(what, one, other, why=why)
 
 
@@ -221,6 +237,7 @@ def _by_ask(found: Iterable[_T]) -> defaultdict[FullName, list[_T]]:
     return by_ask
 
 
+REFUSED: Final = ("refused", "taken")
 KEPT: Final = {"preempted": "spared", "ended": "not ended", "withdrawn": "not withdrawn"}
 """What is said of an ask that is lost without the changes, and with them is not."""
 
@@ -259,14 +276,17 @@ def _difference(
     )
 
 
-def _refused(course: Course, without: Course) -> Iterator[Difference]:
-    after, before = ({(it.what, it.name): it for it in one.refused} for one in (course, without))
-    for what, name in after.keys() ^ before.keys():
-        one, other = after.get((what, name)), before.get((what, name))
-        application, _, key = ("", "", name) if what == "node" else name.partition("/")
+def _refused(course: Course, without: Course, starts: Iterable[Difference]) -> Iterator[Difference]:
+    """Yield what is refused in one run alone, and does not start in the other one."""
+    after, before = ({it.whole_name: it for it in one.refused} for one in (course, without))
+    known = {it.name for it in starts if it.what in REFUSED}
+    for name in (after.keys() ^ before.keys()) - known:
+        one, other = after.get(name), before.get(name)
+        partition, application, key = name
         yield Difference(
             application=application,
             key=key,
+            partition=partition,
             what="taken" if one is None else "refused",
             without_s=None if other is None else other.at_s,
             with_s=None if one is None else one.at_s,

@@ -249,13 +249,20 @@ class _Search:
         happened = (*course.placed, *course.waits)
         self._queues = {(it.partition, it.application): it.queue for it in happened}
         unsearched: list[str] = []
-        for name, search in _SEARCHES.items():
+        for name, search in self._searches():
             self._is_cut = False
             # What is searched last, how long to wait, is one trial, and may be a long one.
             self._kept_s = 0.0 if search is _Search._waits else max(0.0, self._left_s()) / 2
             self._options += self._found_by(search)
             unsearched += [name] * self._is_cut
         return self._answer(course, unsearched)
+
+    def _searches(self) -> Iterator[tuple[str, "_Searching"]]:
+        """Yield all, or what needs no resource manager that is away: such a one changes nothing."""
+        asked = {name[0] for name in self._asks}
+        managers = [it for it in self._state.registered.managers if asked & it.epochs.keys()]
+        is_away = any(map(self._state.is_away, managers))
+        yield from (it for it in _SEARCHES.items() if it[1] is _Search._waits or not is_away)
 
     def _answer(self, course: Course, unsearched: Sequence[str] = ()) -> LeastChange:
         fits = self._starts(course)

@@ -50,6 +50,8 @@ OTHERS_MAX: Final = 500_000
 is explained."""
 MESSAGES_MAX: Final = 50_000_000
 """So many messages a run handles; then it is cut short."""
+IDLE_MAX: Final = 10_000
+"""So often in a row the core tries in vain; then it is cut short: some things it tries for ever."""
 
 Fits = Callable[[str, str], str | None]
 """Takes the key of an ask and a node, returns why not."""
@@ -64,7 +66,7 @@ class World(Protocol):
 
     def receive(self, rm_id: str, response: si.AllocationResponse) -> None: ...
 
-    def refuse(self, what: str, name: str, reason: str) -> None: ...
+    def refuse(self, rm_id: str, what: str, name: str, reason: str) -> None: ...
 
     def fits(self, key: str, node: str) -> str | None: ...
 
@@ -84,16 +86,16 @@ class Manager(StandIn):
         rejected: tuple[Any, ...] = (*response.rejected, *response.rejected_allocations)
         for refused in rejected:
             name = f"{refused.application_id}/{refused.allocation_key}"
-            self._run.refuse("ask", name, refused.reason)
+            self._run.refuse(self.rm_id, "ask", name, refused.reason)
         self._run.receive(self.rm_id, response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
         for refused in response.rejected:
-            self._run.refuse("application", refused.application_id, refused.reason)
+            self._run.refuse(self.rm_id, "application", refused.application_id, refused.reason)
 
     def update_node(self, response: si.NodeResponse) -> None:
         for refused in response.rejected:
-            self._run.refuse("node", refused.node_id, refused.reason)
+            self._run.refuse(self.rm_id, "node", refused.node_id, refused.reason)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
         return self._run.fits(args.allocation_key, args.node_id)
@@ -168,16 +170,21 @@ class Run:
         """Run until then, or until nothing happens any more."""
         self._begin(is_moment=until_ns == self._begin_ns)
         first = self._simulator.delivered
-        is_cut = False
+        is_cut, idle = False, 0
         while not (is_cut or self._has_all_started):
             self._look()
             next_ns = self._next_ns(until_ns)
             if next_ns is None:
                 break
             self._pass_to(next_ns)
-            is_cut = self._simulator.delivered - first > MESSAGES_MAX or (
-                self._is_over is not None and self._is_over()
+            idle = idle + 1 if self._latest_ns < next_ns else 0
+            is_cut = (
+                idle > IDLE_MAX
+                or self._simulator.delivered - first > MESSAGES_MAX
+                or (self._is_over is not None and self._is_over())
             )
+        if until_ns is None and self._is_restless():
+            self.counts["further"] = round(self._seconds)
         if until_ns is not None and not (is_cut or self._has_all_started):
             self._pass_to(until_ns)
         return self._course(is_cut=is_cut, digest=digest)
@@ -208,23 +215,27 @@ class Run:
     def _take_on(self, name: str, app: Application, allocation: Allocation) -> None:
         """Know what runs already, and confirm what was asked back."""
         if allocation.releasing is not None:
-            self.counts["confirmed"] += 1
-            self._release(name, allocation, allocation.releasing)
+            if self._release(name, allocation, allocation.releasing):
+                self.counts["confirmed"] += 1
             return
         runtime_ns = self._runtime_ns(name, app, allocation)
         ends_ns = allocation.allocated_ns + runtime_ns
         if runtime_ns != NEVER_NS and ends_ns <= self._begin_ns:
-            self.counts["overdue"] += 1
+            self._assume_on(app, allocation, "overdue")
         elif runtime_ns != NEVER_NS:
             self._end_later(ends_ns, name, allocation)
 
     def _runtime_ns(self, name: str, app: Application, allocation: Allocation) -> int:  # noqa: ARG002
         """How long it runs: as declared, and a placeholder until something takes its place."""
         runtime_ns = NEVER_NS if allocation.spec.placeholder else runtime_of(app, allocation.spec)
-        has_end = allocation.spec.placeholder or allocation.spec.timeout_ms > 0
-        if runtime_ns == NEVER_NS and not (has_end or EXECUTION_TIMER in app.timers):
-            self.counts["undeclared"] += 1
+        if runtime_ns == NEVER_NS and not allocation.spec.placeholder:
+            self._assume_on(app, allocation, "undeclared")
         return runtime_ns
+
+    def _assume_on(self, app: Application, allocation: Allocation, why: str) -> None:
+        """Count that it runs on: to its time limit, if there is one, or without an end."""
+        is_limited = allocation.spec.timeout_ms > 0 or EXECUTION_TIMER in app.timers
+        self.counts["limited" if is_limited else why] += 1
 
     def _next_ns(self, until_ns: int | None) -> int | None:
         """When something happens next; None if nothing does in time."""
@@ -241,10 +252,15 @@ class Run:
         """Whether a timer of the core is to be waited for where nothing else is."""
         if self._ends or self._changes or self._comes_of_age():
             return True
-        if not any(it.pending for _, it in self._apps()):
+        if not self._is_restless():
             return False
         quiet_ns = due_ns - self._latest_ns
         return quiet_ns <= QUIET_NS or quiet_ns <= self._longest_rest_ns()
+
+    def _is_restless(self) -> bool:
+        """Whether something waits, and the core looks at it again by itself."""
+        is_timed = self._simulator.timers.first_due_ns() is not None
+        return is_timed and any(it.pending for _, it in self._apps())
 
     def _comes_of_age(self) -> bool:
         """Whether a timer is armed, however far away, that ends work, or a quota comes due."""
@@ -357,16 +373,25 @@ class Run:
             if app is not None and not app.waiting_placeholders:
                 self._ask_for_members(partition_name(rm_id, name), app)
 
-    def refuse(self, what: str, name: str, reason: str) -> None:
+    def refuse(self, rm_id: str, what: str, name: str, reason: str) -> None:
         """Note what the core does not take."""
-        self._refused.append(NotTaken(what=what, name=name, at_s=self._seconds, reason=reason))
+        own = [it for it, partition in self._partitions.items() if partition.rm_id == rm_id]
+        self._refused.append(
+            NotTaken(
+                what=what, name=name, at_s=self._seconds, reason=reason,
+                partition=own[0] if len(own) == 1 else "",
+            )
+        )  # fmt: skip
 
     def fits(self, key: str, node: str) -> str | None:
         """Answer a predicate: as the program says, or yes."""
-        if self._fits is not None:
-            return self._fits(key, node)
-        self.counts["predicates"] += 1
-        return None
+        if self._fits is None:
+            self.counts["predicates"] += 1
+            return None
+        why = self._fits(key, node)
+        if not isinstance(why, str | None):
+            raise TypeError(f"fits returned {why!r:.80}: return None, or the reason as text")
+        return why
 
     def _released(self, name: str, ended: si.AllocationRelease) -> None:
         node = self._nodes_left.pop(ended.uuid, "")
@@ -459,12 +484,12 @@ class Run:
         self.counts["declared"] += 1
         heapq.heappush(self._ends, (ends_ns, self.counts["declared"], name, allocation, why))
 
-    def _release(self, name: str, allocation: Allocation, why: int) -> None:
-        """Give it back; a resource manager that is away says nothing, and what it has stays."""
+    def _release(self, name: str, allocation: Allocation, why: int) -> bool:
+        """Give it back, if its resource manager is not away: what such a one has stays."""
         rm_id = self._partitions[name].rm_id
         if not self._simulator.managers.is_registered(rm_id):
             self.counts["away"] += 1
-            return
+            return False
         release = si.AllocationRelease(
             partition_name=short_partition_name(name),
             application_id=allocation.spec.application_id,
@@ -474,6 +499,7 @@ class Run:
         )
         releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
         self._simulator.update_allocation(si.AllocationRequest(rm_id=rm_id, releases=releases))
+        return True
 
     # -- what is looked at
 
@@ -605,7 +631,7 @@ class Run:
             until_s=self._seconds,
             is_cut=is_cut,
             digest=digest_of(self._simulator) if digest else "",
-            has_more=self._next_ns(None) is not None,
+            has_more=is_cut or self._next_ns(None) is not None or self._is_restless(),
             assumed=dict(self.counts),
             failures=tuple(self._failures),
         )

@@ -130,7 +130,7 @@ def _asked(changes: list[Change]) -> list[FullName]:
     ]
 
 
-_WORDS: Final = {
+WORDS: Final = {
     "declared": "1 run time is as declared|{} run times are as declared",
     "undeclared": (
         "1 allocation declares no run time: it does not end|"
@@ -140,6 +140,10 @@ _WORDS: Final = {
         "1 allocation has run longer than declared: it does not end|"
         "{} allocations have run longer than declared: they do not end"
     ),
+    "limited": (
+        "1 allocation that no run time ends runs to its time limit|"
+        "{} allocations that no run time ends run to their time limits"
+    ),
     "confirmed": (
         "1 release under way is confirmed at once|{} releases under way are confirmed at once"
     ),
@@ -147,6 +151,10 @@ _WORDS: Final = {
     "away": (
         "1 end or release of a manager that is away does not come|"
         "{} ends and releases of managers that are away do not come"
+    ),
+    "further": (
+        "what comes later than {} s from the beginning is not looked at: the core tries again and "
+        "again, and for long nothing has come of it"
     ),
     "unexplained": (
         "what waits besides what was asked for is explained until {} s, and at the end: these are "
@@ -167,7 +175,7 @@ def counted(words: str, count: int) -> str:
 
 def assumptions(state: CoreState, assumed: Mapping[str, int]) -> Iterator[str]:
     """Say what the answer rests on beside the state."""
-    for name, words in _WORDS.items():
+    for name, words in WORDS.items():
         if name in assumed:
             yield counted(words, assumed[name])
     for known in state.registered.managers:
@@ -177,4 +185,5 @@ def assumptions(state: CoreState, assumed: Mapping[str, int]) -> Iterator[str]:
             elif state.images[name]["behind"]:
                 yield f"the resource manager of {name} takes its messages again at once"
     yield "requests arrive in the order that is given, and no others come"
-    yield "the resource manager confirms what is asked back at once"
+    if not all(map(state.is_away, state.registered.managers)):
+        yield "the resource manager confirms what is asked back at once"

@@ -13,6 +13,7 @@ from yunikorn_actors.values.ids import (
 from yunikorn_actors.values.quantity import readable
 from yunikorn_actors.what_if.answer import (
     KEPT,
+    REFUSED,
     Answer,
     Course,
     Difference,
@@ -46,7 +47,7 @@ def lines_of(answer: Answer) -> Iterator[str]:
             yield "without the changes: the same"
         line = partial(_difference, where, _nevers(answer))
         yield from _section("without the changes", answer.differences, line)
-    if course.is_cut:
+    if course.is_cut or (answer.without is not None and answer.without.is_cut):
         yield "cut short: the bound on what one answer may cost was reached"
     yield from basis_lines(answer)
 
@@ -154,8 +155,11 @@ def _difference(where: _Where, nevers: tuple[str, str], it: Difference) -> str:
     was = _moment(it.without_s, it.without_node, nevers[0])
     now = _moment(it.with_s, it.with_node, nevers[1])
     why = f": {it.why}" if it.why else ""
-    if it.what in {"refused", "taken"}:
-        return f"{name}: {it.what} with the changes{why if it.what == 'refused' else ''}"
+    if it.what == "refused":
+        starts = f"starts {was}, " if it.without_node else ""
+        return f"{name}: {starts}refused with the changes{why}"
+    if it.what == "taken":
+        return f"{name}: taken with the changes" + (f", starts {now}" if it.with_node else "")
     what = next((loss for loss, kept in KEPT.items() if it.what in {loss, kept}), "starts")
     return f"{name}: {what} {was}, with the changes {now}{why}"
 
@@ -167,7 +171,7 @@ def _moment(at_s: float | None, node: str, never: str = "never") -> str:
 
 _IN_SUM: Final = (
     "earlier", "later", "elsewhere", "starts", "does not start", *chain.from_iterable(KEPT.items()),
-    "refused", "taken",
+    *REFUSED,
 )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class _Collected:
     def receive(self, rm_id: str, response: si.AllocationResponse) -> None:
         """Do nothing: what runs was reported."""
 
-    def refuse(self, what: str, name: str, reason: str) -> None:  # noqa: ARG002 - names say it
+    def refuse(self, rm_id: str, what: str, name: str, reason: str) -> None:  # noqa: ARG002 - names say it
         self.refused.append(f"{name}: {reason}")
 
     def fits(self, key: str, node: str) -> str | None:
