@@ -52,8 +52,8 @@ REFUSED = {
     "bind: {app: app, key: k, node: nope, resource: {vcore: 1}}": "its node 'nope' is not there",
     "reconfigure: {queue: root.nope, max: {vcore: 1}}": "queue: 'root.nope' is not configured",
     "reconfigure: {queue: root.a}": "queue root.a: nothing of it is changed",
-    "reconfigure: {queue: root.a, max: {vcore: -1}}": "vcore: -1 is no amount",
-    "reconfigure: {queue: root.a, max_applications: -1}": "max_applications is -1",
+    "reconfigure: {queue: root.a, max: {vcore: -1}}": "queue root.a: vcore is negative: -1",
+    "reconfigure: {queue: root.a, max_applications: -1}": "max_applications is negative: -1",
     "reconfigure: {queue: root.a, guaranteed: {vcore: 5000}}": "root.a: guaranteed resource {vcore: "
     "5000} is larger than maximum resource {vcore: 4000} of the queue (lower guaranteed",
     "reconfigure: {queue: root, max: {vcore: 1}}": "root queue must not have resource limits set",
@@ -161,14 +161,26 @@ def test_what_a_program_gives(core: VirtualCore) -> None:
         (node("n3", 1), "10", "until: must be seconds"),
         (si.AllocationRequest(rm_id=RM), None, "change 1: asks: it names none"),
         (si.AllocationRequest(rm_id=RM, releases=release), None, "no allocation has this uuid"),
-        (Reconfigure(queue=None, max={"vcore": 1}), None, "queue: Expected `str`, got `null`"),  # type: ignore[arg-type]
-        (Reconfigure(queue="root.a", max={5: 4}), None, "max: Expected `str`"),  # type: ignore[dict-item]
+        (
+            Reconfigure(queue=None, max={"vcore": 1}),
+            None,
+            "Expected `str`, got `null` - at `[$].queue`",
+        ),  # type: ignore[arg-type]
+        (
+            Reconfigure(queue="root.a", max={5: 4}),
+            None,
+            "Expected `str`, got `int` - at `key` in `[$].max`",
+        ),  # type: ignore[dict-item]
         (
             Reconfigure(queue="root.a", properties={"priority.offset": 7}),  # type: ignore[dict-item]
             None,
-            "properties: Expected `str`, got `int`",
+            "Expected `str`, got `int` - at `[$].properties",
         ),
-        (Reconfigure(queue="root.a", max={"vcore": "4"}), None, "vcore: '4' is no amount"),  # type: ignore[dict-item]
+        (
+            Reconfigure(queue="root.a", max={"vcore": "4"}),
+            None,
+            "Expected `int`, got `str` - at `[$].max",
+        ),  # type: ignore[dict-item]
     ]
     for change, until, words in refused:
         with pytest.raises(InvalidRequest, match=words):

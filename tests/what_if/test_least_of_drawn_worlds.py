@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -118,7 +118,7 @@ def _with_less(changes: Extra) -> Iterator[Extra]:
 def _less(change: Request | Reconfigure) -> Iterator[Request | Reconfigure]:
     if isinstance(change, Reconfigure):
         for kind, amount in change.max.items():
-            yield replace(change, max={**change.max, kind: amount - 1})
+            yield msgspec.structs.replace(change, max={**change.max, kind: amount - 1})
     elif isinstance(change, si.NodeRequest):
         (node,) = change.nodes
         assert node.schedulable_resource is not None

@@ -5,7 +5,6 @@ stands behind it; `reconfigure` changes one queue of the configuration in force.
 """
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Final
 
 from yaml.nodes import MappingNode
@@ -96,6 +95,6 @@ def _changes(written: tuple[w.WrittenStep, ...], file: str) -> Iterator[Change]:
 
 
 def _reconfigure(step: w.Reconfigure) -> Reconfigure:
-    names = (it.name for it in fields(Reconfigure) if it.name != "rm_id")
+    names = (it for it in Reconfigure.__struct_fields__ if it != "rm_id")
     given = {name: value for name in names if (value := getattr(step, name)) not in (None, "")}
     return Reconfigure(**given, rm_id=step.rm)

@@ -205,18 +205,16 @@ def _place(one: Difference) -> tuple[str, ...]:
 
 
 def _starts(course: Course, without: Course) -> Iterator[Difference]:
-    after, before = _by_ask(course.placed), _by_ask(without.placed)
     open_ = {it.name: it.text for it in course.waits if it.until_s is None}
     refused, taken = ({it.whole_name: it.reason for it in one.refused} for one in (course, without))
-    for name in {**before, **after}:
-        for one, other in zip_longest(after[name], before[name]):
-            what, why = _what(one, other), open_.get(name, "") if one is None else ""
-            if one is None and name in refused:
-                what, why = "refused", refused[name]
-            elif other is None and name in taken:
-                what = "taken"
-            if what:
-                yield _difference(what, one, other, why=why)
+    for name, one, other in _both(course.placed, without.placed):
+        what, why = _what(one, other), open_.get(name, "") if one is None else ""
+        if one is None and name in refused:
+            what, why = "refused", refused[name]
+        elif other is None and name in taken:
+            what = "taken"
+        if what:
+            yield _difference(what, one, other, why=why)
 
 
 def _what(one: Placed | None, other: Placed | None) -> str:
@@ -230,11 +228,16 @@ def _what(one: Placed | None, other: Placed | None) -> str:
 _T = TypeVar("_T", Placed, Ended)
 
 
-def _by_ask(found: Iterable[_T]) -> defaultdict[FullName, list[_T]]:
-    by_ask: defaultdict[FullName, list[_T]] = defaultdict(list)
-    for one in found:
-        by_ask[one.name].append(one)
-    return by_ask
+def _both(
+    after: Iterable[_T], before: Iterable[_T]
+) -> Iterator[tuple[FullName, _T | None, _T | None]]:
+    """Yield what is of one repeat of an ask in both runs: None where there is nothing."""
+    by_ask: defaultdict[FullName, tuple[list[_T], list[_T]]] = defaultdict(lambda: ([], []))
+    for place, found in enumerate((before, after)):
+        for one in found:
+            by_ask[one.name][place].append(one)
+    for name, (old, new) in by_ask.items():
+        yield from ((name, *pair) for pair in zip_longest(new, old))
 
 
 REFUSED: Final = ("refused", "taken")
@@ -245,15 +248,12 @@ KEPT: Final = {"preempted": "spared", "ended": "not ended", "withdrawn": "not wi
 def _losses(course: Course, without: Course) -> Iterator[Difference]:
     """Yield which start of an ask ends before its time, or does so no more: wherever that is."""
     for loss, kept in KEPT.items():
-        after, before = (
-            _by_ask(it for it in run.ended if it.loss == loss) for run in (course, without)
-        )
-        for name in {**before, **after}:
-            for one, other in zip_longest(after[name], before[name]):
-                if other is None:
-                    yield _difference(loss, one, None, why=one.words)
-                elif one is None:
-                    yield _difference(kept, None, other)
+        lost = ([it for it in run.ended if it.loss == loss] for run in (course, without))
+        for _, one, other in _both(*lost):
+            if other is None and one is not None:
+                yield _difference(loss, one, None, why=one.words)
+            elif one is None:
+                yield _difference(kept, None, other)
 
 
 def _difference(

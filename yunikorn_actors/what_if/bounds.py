@@ -4,7 +4,7 @@ A bound is of a queue on the path, or of a limit there. Which limit counts for w
 table that the core itself asks: a wildcard does not count for who is named.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -87,28 +87,18 @@ def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
         group = next(filter(None, found), "")
     for (queue, level), table in zip(levels, tables, strict=True):
         most = {} if queue == "root" else level.max
-        yield from _bounds(place, queue, most, level.max_applications)
+        found = [(most, level.max_applications, ("", "", ""))]
         mine, ours = table.for_user(place.user), table.for_group(group) if group else None
         if mine is not None:
             user = place.user if place.user in mine.users else WILDCARD
-            yield from _of_limit(place, queue, mine, user=user)
+            owner = (user, "", _whose(mine, user))
+            found.append((mine.max_resources, mine.max_applications, owner))
         if ours is not None:
-            yield from _of_limit(place, queue, ours, group=group)
-
-
-def _of_limit(
-    place: Submission, queue: str, limit: LimitConfig, user: str = "", group: str = ""
-) -> Iterator[Bound]:
-    whose = _whose(limit, user or group)
-    most, apps = limit.max_resources, limit.max_applications
-    yield from _bounds(place, queue, most, apps, user, group, whose)
-
-
-def _bounds(
-    place: Submission, queue: str, most: Mapping[str, int] | None, apps: int, *owner: str
-) -> Iterator[Bound]:
-    for kind, amount in {**(most or {}), **({APPS: apps} if apps else {})}.items():
-        yield Bound(queue, kind, amount, place.partition, *owner)
+            owner = ("", group, _whose(ours, group))
+            found.append((ours.max_resources, ours.max_applications, owner))
+        for amounts, apps, owner in found:
+            for kind, amount in {**(amounts or {}), **({APPS: apps} if apps else {})}.items():
+                yield Bound(queue, kind, amount, place.partition, *owner)
 
 
 def _whose(limit: LimitConfig, name: str) -> str:

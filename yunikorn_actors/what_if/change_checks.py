@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
 from yunikorn_actors import si
@@ -288,9 +289,10 @@ def _known(what: str, name: str, known: Collection[str], noun: str = "") -> None
         )
 
 
-def _not_negative(what: str, *amounts: si.Resource | None) -> None:
-    for it in amounts:
-        for kind, amount in ({} if it is None else it.amounts()).items():
+def _not_negative(what: str, *given: si.Resource | Mapping[str, int] | None) -> None:
+    for it in given:
+        amounts = it.amounts() if isinstance(it, si.Resource) else it or {}
+        for kind, amount in amounts.items():
             if amount < 0:
                 raise _fault(what, f"{kind} is negative: {amount}", "write 0 or more")
 
@@ -325,21 +327,14 @@ def _release(part: _Part, gone: _Release) -> None:
             keys.pop(gone_key, None)
 
 
-_KINDS: Final[dict[str, Any]] = {
-    **dict.fromkeys(("queue", "user", "group", "partition", "rm_id"), str),
-    **dict.fromkeys(("max", "guaranteed"), Mapping[str, object]),
-    "properties": Mapping[str, str],
-    "max_applications": int | None,
-}
-
-
 def _check_reconfigure(request: Reconfigure) -> None:
     what = f"queue {request.queue}"
-    for name, kind in _KINDS.items():
-        try:
-            convert(getattr(request, name), kind)
-        except ValidationError as error:
-            raise _fault(what, f"{name}: {error}", "write it as that") from None
+    try:
+        convert(asdict(request), Reconfigure)
+    except ValidationError as error:
+        raise _fault(what, str(error), "write it as that, amounts in base units") from None
+    applications = {"max_applications": request.max_applications or 0}
+    _not_negative(what, request.max, request.guaranteed, applications)
     limited = request.user or request.group
     if request.user and request.group:
         raise _fault(what, "a limit is of a user or of a group", "name one of the two")
@@ -351,14 +346,6 @@ def _check_reconfigure(request: Reconfigure) -> None:
     if not any(given) and request.max_applications is None:
         remedy = "give max, guaranteed, max_applications or properties"
         raise _fault(what, "nothing of it is changed", remedy)
-    if request.max_applications is not None and request.max_applications < 0:
-        raise _fault(what, f"max_applications is {request.max_applications}", "write 0 or more")
-    for amounts in (request.max, request.guaranteed):
-        for kind, amount in amounts.items():
-            if not isinstance(amount, int) or amount < 0:
-                raise _fault(
-                    what, f"{kind}: {amount!r} is no amount", "write base units, 0 or more"
-                )
 
 
 def in_order(given: Iterable[Change | Request | Reconfigure]) -> list[Change]:

@@ -1,11 +1,11 @@
 """What is changed before time goes on, each as the request that would really be made."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors import si
@@ -13,7 +13,12 @@ from yunikorn_actors.config import QueueConfig, SchedulerConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.messages.restart import KnownManager
-from yunikorn_actors.values.ids import DEFAULT_PARTITION
+from yunikorn_actors.values.ids import (
+    DEFAULT_PARTITION,
+    manager_of_partition,
+    partition_name,
+    short_partition_name,
+)
 from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.what_if.core_state import context_of
 
@@ -22,17 +27,16 @@ Request = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconfigure:
+class Reconfigure(Struct, frozen=True, kw_only=True):
     """A change of one queue in the configuration that is in force, or of a limit there."""
 
     queue: str
     """Its path."""
-    max: Mapping[str, int] = field(default_factory=dict)
+    max: Mapping[str, int] = {}
     """New maxima in base units; types that are not named keep theirs."""
     max_applications: int | None = None
-    guaranteed: Mapping[str, int] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
+    guaranteed: Mapping[str, int] = {}
+    properties: Mapping[str, str] = {}
     """Such as `application.sort.policy`."""
     user: str = ""
     """`max` and `max_applications` are then those of this user's limit in the queue."""
@@ -79,9 +83,36 @@ def named(request: R, managers: Sequence[KnownManager]) -> R:
         raise InvalidRequest(
             f"rm_id: {rm_id!r} is not registered in this state; there is {', '.join(known)}"
         )
-    if isinstance(request, Reconfigure):
-        return dataclasses.replace(request, rm_id=rm_id)
     return replace(request, rm_id=rm_id)
+
+
+def asks_in(requests: Iterable[Request | Reconfigure]) -> Iterator[tuple[str, si.AllocationAsk]]:
+    """Yield the asks of requests that name their resource manager, each with its partition."""
+    for request in requests:
+        for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
+            yield partition_name(request.rm_id, ask.partition_name), ask
+
+
+def released(
+    partition: str,
+    application: str,
+    key: str = "",
+    uuid: str = "",
+    why: int = si.TerminationType.STOPPED_BY_RM,
+) -> si.AllocationRequest:
+    """Release an allocation, all of an ask, or without either an application with all it asks."""
+    whose: Any = {
+        "partition_name": short_partition_name(partition), "application_id": application,
+        "termination_type": si.TerminationType(why),
+    }  # fmt: skip
+    one = si.AllocationRelease(allocation_key=key, uuid=uuid, **whose)
+    asks = () if key else (si.AllocationAskRelease(**whose),)
+    return si.AllocationRequest(
+        rm_id=manager_of_partition(partition),
+        releases=si.AllocationReleasesRequest(
+            allocations_to_release=(one,), allocation_asks_to_release=asks
+        ),
+    )
 
 
 _CALLS: Final[dict[type, Callable[[Simulator, Any], None]]] = {

@@ -53,6 +53,10 @@ BEGUN_ANEW = (
 """What machines remember, and no state has."""
 
 
+REGISTERED = ("rm_id", "version", "policy_group", "build_info", "extra_config")
+"""What a resource manager registers with, beside a configuration."""
+
+
 class CoreState(Struct, frozen=True, kw_only=True):
     """All that a core decides by, as plain values, at one moment."""
 
@@ -184,11 +188,7 @@ class Copy(WithoutEvents):
         brought = context.registered.brought
         registration = known.registration
         request = RegisterResourceManagerRequest(
-            rm_id=registration.rm_id,
-            version=registration.version,
-            policy_group=registration.policy_group,
-            build_info=registration.build_info,
-            extra_config=registration.extra_config,
+            **{name: getattr(registration, name) for name in REGISTERED}
         )
         self.managers.register(request, callback, brought.get(registration.policy_group))
         proxy = self.machines[RM_PROXY]

@@ -11,11 +11,9 @@ from yunikorn_actors.messages.followers import ManagerDescribed
 from yunikorn_actors.messages.restart import KnownManager, Registered
 from yunikorn_actors.messages.rm_events import RMRegistration
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
-from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
+from yunikorn_actors.what_if.core_state import BEGUN_ANEW, REGISTERED, CoreState
 
-_SAME: Final = (
-    "rm_id", "version", "policy_group", "build_info", "extra_config", "extra", "capabilities",
-)  # fmt: skip
+_SAME: Final = (*REGISTERED, "extra", "capabilities")
 
 
 def state_of_replicas(

@@ -31,7 +31,7 @@ from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
 from yunikorn_actors.what_if.answer import AskName, Course, FullName, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at, in_partition
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
-from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, asks_in, released
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin
 from yunikorn_actors.what_if.missing_room import Act, MissingRoom, held_by
 from yunikorn_actors.what_if.simulation import Beside, assumptions, beginning, course_of
@@ -212,13 +212,10 @@ class _Search:
 
     def _take_asks(self) -> None:
         found: dict[AskName, tuple[str, _Asked]] = {}
-        for request in self._changes:
-            for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
-                size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
-                partition = partition_name(request.rm_id, ask.partition_name)
-                name = (ask.application_id, ask.allocation_key)
-                node = ask.tags.get(TAG_REQUIRED_NODE, "")
-                found[name] = partition, _Asked(ask.max_allocations, size, node)
+        for partition, it in asks_in(self._changes):
+            size = {} if it.resource_ask is None else it.resource_ask.amounts()
+            asked = _Asked(it.max_allocations, size, it.tags.get(TAG_REQUIRED_NODE, ""))
+            found[it.application_id, it.allocation_key] = partition, asked
         names = self._wanted.asks or tuple(found)
         for partition, app in _apps(self._state):
             for key, ask in app["asks"].items():
@@ -653,32 +650,19 @@ def _work(partition: str, app: Mapping[str, Any]) -> Iterator[Act]:
     for it in app["allocations"].values():
         of_ask[it["spec"]["key"]].append(it)
 
-    def released(what: str, some: list[Any], withdrawn: int, key: str = "", uuid: str = "") -> Act:
+    def ended(what: str, some: list[Any], withdrawn: int, key: str = "", uuid: str = "") -> Act:
         gang = id_ if any(it["spec"].get("task_group") for it in some) else ""
         held = tuple(held_by(partition, app, it) for it in some)
-        make = partial(_release, partition, id_, key, uuid)
+        make = partial(released, partition, id_, key, uuid)
         return Act("release", what, make, held, withdrawn, gang)
 
     for key, some in of_ask.items():
         waiting = waits.get(key, 0)
         if len(some) > 1 or waiting:
             for it in some:
-                yield released(f"{id_}/{key} on {it['node_id']}", [it], 0, key, it["uuid"])
-        yield released(f"{id_}/{key}", some, waiting, key)
+                yield ended(f"{id_}/{key} on {it['node_id']}", [it], 0, key, it["uuid"])
+        yield ended(f"{id_}/{key}", some, waiting, key)
     open_ = {key for key, count in waits.items() if count}
     if of_ask and len(of_ask.keys() | open_) > 1:
         what = f"{id_} and what waits of it" if open_ else id_
-        yield released(what, [it for some in of_ask.values() for it in some], sum(waits.values()))
-
-
-def _release(partition: str, application: str, key: str, uuid: str) -> si.AllocationRequest:
-    whose: Any = {
-        "partition_name": short_partition_name(partition), "application_id": application,
-        "termination_type": si.TerminationType.STOPPED_BY_RM,
-    }  # fmt: skip
-    one = si.AllocationRelease(allocation_key=key, uuid=uuid, **whose)
-    releases = si.AllocationReleasesRequest(
-        allocations_to_release=(one,),
-        allocation_asks_to_release=() if key else (si.AllocationAskRelease(**whose),),
-    )
-    return si.AllocationRequest(releases=releases, rm_id=manager_of_partition(partition))
+        yield ended(what, [it for some in of_ask.values() for it in some], sum(waits.values()))

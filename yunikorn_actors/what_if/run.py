@@ -38,7 +38,7 @@ from yunikorn_actors.state.termination import ASKED_BACK
 from yunikorn_actors.values.durations import HOUR, NEVER_NS, SECOND
 from yunikorn_actors.values.ids import partition_name, short_partition_name
 from yunikorn_actors.what_if.answer import Course, Ended, FullName, NotTaken, Placed, Wait, Waiting
-from yunikorn_actors.what_if.changes import Change, carry_out
+from yunikorn_actors.what_if.changes import Change, carry_out, released
 from yunikorn_actors.what_if.core_state import Work, context_of, loop_of, work_of
 
 QUIET_NS: Final = HOUR
@@ -486,19 +486,12 @@ class Run:
 
     def _release(self, name: str, allocation: Allocation, why: int) -> bool:
         """Give it back, if its resource manager is not away: what such a one has stays."""
-        rm_id = self._partitions[name].rm_id
-        if not self._simulator.managers.is_registered(rm_id):
+        if not self._simulator.managers.is_registered(self._partitions[name].rm_id):
             self.counts["away"] += 1
             return False
-        release = si.AllocationRelease(
-            partition_name=short_partition_name(name),
-            application_id=allocation.spec.application_id,
-            uuid=allocation.uuid,
-            termination_type=_T(why),
-            allocation_key=allocation.spec.key,
-        )
-        releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
-        self._simulator.update_allocation(si.AllocationRequest(rm_id=rm_id, releases=releases))
+        spec = allocation.spec
+        request = released(name, spec.application_id, spec.key, allocation.uuid, why)
+        self._simulator.update_allocation(request)
         return True
 
     # -- what is looked at

@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies, Policy
 from yunikorn_actors.values.durations import SECOND
-from yunikorn_actors.values.ids import partition_name
-from yunikorn_actors.what_if.answer import Answer, Course, FullName, differences_of
+from yunikorn_actors.what_if.answer import Answer, Course, differences_of
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
-from yunikorn_actors.what_if.changes import Change, Reconfigure, Request
+from yunikorn_actors.what_if.changes import Change, Reconfigure, Request, asks_in
 from yunikorn_actors.what_if.core_state import Copy, CoreState, Twin, machines_of
 from yunikorn_actors.what_if.run import Fits, Manager, Run
 
@@ -95,8 +93,10 @@ def course_of(
     **bounds: Any,  # noqa: ANN401 - of a run
 ) -> Course:
     """Run a copy to its end, with resource managers that make these changes."""
+    asks = asks_in(it.request for it in changes)
+    watched = [(partition, it.application_id, it.allocation_key) for partition, it in asks]
     run = Run(
-        copy, changes, watched=_asked(changes), asked_back=copy.asked_back,
+        copy, changes, watched=watched, asked_back=copy.asked_back,
         let_decide=copy.let_decide, **bounds,
     )  # fmt: skip
     for known in state.registered.managers:
@@ -118,16 +118,6 @@ def beginning(
     if origin is None:
         return partial(Copy, state, groups=groups, policies=policies)
     return partial(Twin, origin, machines_of(origin))
-
-
-def _asked(changes: list[Change]) -> list[FullName]:
-    requests = [it.request for it in changes]
-    return [
-        (partition_name(it.rm_id, ask.partition_name), ask.application_id, ask.allocation_key)
-        for it in requests
-        if isinstance(it, si.AllocationRequest)
-        for ask in it.asks
-    ]
 
 
 WORDS: Final = {
