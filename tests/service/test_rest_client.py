@@ -184,5 +184,5 @@ def test_a_service_that_stays_busy_is_given_up(
 
 def test_a_busy_service_that_says_no_time_is_not_asked_again(answering: Answering) -> None:
     answers = [BUSY.replace(b"Retry-After: %d\r\n", b"")]
-    with pytest.raises(ConnectionLost, match="too many: ask later$"):
+    with pytest.raises(ConnectionLost, match=r"too many: ask later$"):
         Client(answering(lambda _: answers.pop())).get("x")
