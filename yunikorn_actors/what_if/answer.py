@@ -237,7 +237,8 @@ def _both(
         for one in found:
             by_ask[one.name][place].append(one)
     for name, (old, new) in by_ask.items():
-        yield from ((name, *pair) for pair in zip_longest(new, old))
+        for one, other in zip_longest(new, old):
+            yield name, one, other
 
 
 REFUSED: Final = ("refused", "taken")

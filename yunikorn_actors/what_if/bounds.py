@@ -84,19 +84,19 @@ def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
     if group is None:
         # From its queue upwards, as the core decides it when the application comes.
         found = (table.group_among(place.groups) for table in reversed(tables))
-        group = next(filter(None, found), "")
+        group = next(filter(None, maxima), "")
     for (queue, level), table in zip(levels, tables, strict=True):
         most = {} if queue == "root" else level.max
-        found = [(most, level.max_applications, ("", "", ""))]
+        maxima = [(most, level.max_applications, ("", "", ""))]
         mine, ours = table.for_user(place.user), table.for_group(group) if group else None
         if mine is not None:
             user = place.user if place.user in mine.users else WILDCARD
             owner = (user, "", _whose(mine, user))
-            found.append((mine.max_resources, mine.max_applications, owner))
+            maxima.append((mine.max_resources, mine.max_applications, owner))
         if ours is not None:
             owner = ("", group, _whose(ours, group))
-            found.append((ours.max_resources, ours.max_applications, owner))
-        for amounts, apps, owner in found:
+            maxima.append((ours.max_resources, ours.max_applications, owner))
+        for amounts, apps, owner in maxima:
             for kind, amount in {**(amounts or {}), **({APPS: apps} if apps else {})}.items():
                 yield Bound(queue, kind, amount, place.partition, *owner)
 
