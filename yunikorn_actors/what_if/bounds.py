@@ -84,7 +84,7 @@ def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
     if group is None:
         # From its queue upwards, as the core decides it when the application comes.
         found = (table.group_among(place.groups) for table in reversed(tables))
-        group = next(filter(None, maxima), "")
+        group = next(filter(None, found), "")
     for (queue, level), table in zip(levels, tables, strict=True):
         most = {} if queue == "root" else level.max
         maxima = [(most, level.max_applications, ("", "", ""))]
