@@ -232,7 +232,7 @@ def test_members_that_a_complete_gang_brings_are_counted_once(topology: Topology
 def test_what_declares_no_run_time_does_not_end(topology: TopologyName) -> None:
     core = busy(topology)
     answer = core.simulate(asks("3", runtime=""))
-    assert "1 allocation declares no run time: it does not end" in answer.assumptions
+    assert "of 1 allocation no run time is known: it does not end" in answer.assumptions
     answer = core.simulate(node("n3", 4_000), asks("big", vcore=9_000), until=600)
     assert answer.course.placed == ()
     assert answer.course.waits[-1].until_s is None
@@ -467,7 +467,7 @@ def test_what_ends_by_a_time_out_is_waited_for_however_far_that_is(topology: Top
     answer = core.simulate(asks("next"))
     assert [(it.key, it.at_s) for it in answer.course.placed] == [("next", 30 * 3_600.0)]
     assert [(it.key, it.why) for it in answer.course.ended] == [("long", "TIMEOUT")]
-    assert not [it for it in answer.assumptions if "declare no run time" in it]
+    assert not [it for it in answer.assumptions if "no run time is known" in it]
 
 
 @both

@@ -19,6 +19,8 @@ from yunikorn_actors import InvalidRequest, JournalError, SchedulerCore, Virtual
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.policies.folds import runtime_of
+from yunikorn_actors.state.allocations import AskSpec
+from yunikorn_actors.state.applications import ApplicationSpec
 from yunikorn_actors.trace.filters import moment_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.state_at import state_from_trace
@@ -642,6 +644,38 @@ def test_a_dump_says_who_registered_first_and_what_each_is_asked() -> None:
 def test_a_part_that_a_dump_does_not_have_is_named(name: str) -> None:
     assert any(it.startswith(f"{name}: ") for it in state_from_dump(_go(**{name: None})).lacks)
     assert not any(it.startswith(f"{name}: ") for it in state_from_dump(_go()).lacks)
+
+
+SAID = {
+    ApplicationSpec: {
+        "application_id", "queue_name", "user", "groups", "placeholder_ask", "created_ns",
+    },
+    AskSpec: {
+        "application_id", "key", "resource", "priority", "task_group", "placeholder", "originator",
+        "required_node", "gpu_model", "created_ns", "tags",
+    },
+}  # fmt: skip
+LACKING = {
+    (ApplicationSpec, "tags"): "tags of applications",
+    (ApplicationSpec, "timeout_ms"): "time limits of applications",
+    (ApplicationSpec, "gang_style"): "styles and timeouts of gangs",
+    (AskSpec, "timeout_ms"): "and of asks: nothing ends",
+    (AskSpec, "max_allocations"): "how often an ask repeats",
+    (AskSpec, "allow_preempt_self"): "what runs may be preempted",
+    (AskSpec, "allow_preempt_other"): "what waits preempts nothing of others",
+}
+UNNEEDED = {(AskSpec, "later_form"), (ApplicationSpec, "unresolved")}
+"""By these nothing is decided of what is there."""
+
+
+def test_what_a_dump_of_the_go_core_lacks_is_named() -> None:
+    """Each field is in the dump, or what is assumed instead stands in the answer."""
+    for kind, names in SAID.items():
+        missing = {it for of, it in (*LACKING, *UNNEEDED) if of is kind}
+        assert names | missing == {*kind.__struct_fields__}
+    lacks = " ".join(state_from_dump(_go()).lacks)
+    under_way = "swaps and releases under way"
+    assert [it for it in (*LACKING.values(), under_way) if it not in lacks] == []
 
 
 def test_what_a_dump_says_and_no_core_can_be_given_is_named() -> None:

@@ -123,8 +123,8 @@ def beginning(
 WORDS: Final = {
     "declared": "1 run time is as declared|{} run times are as declared",
     "undeclared": (
-        "1 allocation declares no run time: it does not end|"
-        "{} allocations declare no run time: they do not end"
+        "of 1 allocation no run time is known: it does not end|"
+        "of {} allocations no run time is known: they do not end"
     ),
     "overdue": (
         "1 allocation has run longer than declared: it does not end|"

@@ -50,7 +50,12 @@ _LACKS: Final = (
     PREEMPTION,
     PREDICATES,
     "styles and timeouts of gangs, and whether they were admitted: they are Soft",
-    "reservations, back-offs and what was found of asks: all of it is found anew",
+    "tags of applications, such as a run time for all that one asks",
+    "time limits of applications and of asks: nothing ends by them",
+    "swaps and releases under way, but for preemption: placeholders go on without their members",
+    "in which of the groups of its user an application counts: that is decided anew",
+    "whether a node that takes no work is not ready: it is drained",
+    "reservations, back-offs, when a quota comes due, and what was found of asks: all is found anew",
     "which of several asks of one time came first: that is their order in the dump",
 )
 _MISSING: Final = {
