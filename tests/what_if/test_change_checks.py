@@ -53,6 +53,9 @@ REFUSED = {
     "reconfigure: {queue: root.nope, max: {vcore: 1}}": "queue: 'root.nope' is not configured",
     "reconfigure: {queue: root.a}": "queue root.a: nothing of it is changed",
     "reconfigure: {queue: root.a, max: {vcore: -1}}": "queue root.a: vcore is negative: -1",
+    "reconfigure: {queue: root.a, user: ann, template: true, max: {vcore: 1}}": "a template has no",
+    "reconfigure: {queue: root.a, template: true, max: {vcore: 1}}": "root.a is a leaf",
+    "reconfigure: {queue: root, template: true, properties: {priority.offset: much}}": "is no value",
     "reconfigure: {queue: root.a, max_applications: -1}": "max_applications is negative: -1",
     "reconfigure: {queue: root.a, guaranteed: {vcore: 5000}}": "root.a: guaranteed resource {vcore: "
     "5000} is larger than maximum resource {vcore: 4000} of the queue (lower guaranteed",

@@ -259,3 +259,51 @@ def two_are_missing(topology: TopologyName) -> VirtualCore:
     made.ask("others", "load", 1_000, max_allocations=7)
     made.ask("job", "task", 2_000)
     return core
+
+
+PLACED = """
+partitions:
+- name: default
+  placementrules: [{name: provided, create: true}]
+  queues:
+  - name: root
+    submitacl: "*"
+    queues:
+    - name: made
+      parent: true
+      childtemplate: {resources: {max: {vcore: 4}}}
+"""
+
+
+@both
+def test_the_quota_of_a_template_is_raised_for_a_queue_that_is_not_there(
+    topology: TopologyName,
+) -> None:
+    def empty() -> VirtualCore:
+        core = VirtualCore(topology=topology).start()
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=PLACED)
+        core.register_resource_manager(request, si.ResourceManagerCallback())
+        core.update_node(node("n1", 9_000))
+        core.run_until_idle()
+        return core
+
+    core = empty()
+    app = si.AddApplicationRequest(
+        application_id="app", queue_name="root.made.new", ugi=si.UserGroupInformation(user="ann")
+    )
+    new, ask = si.ApplicationRequest(rm_id=RM, new=(app,)), asks("1", vcore=5_000)
+    state = state_of(core._simulator)
+    (raise_,) = least_changes(state, Wanted((new, ask))).options
+    assert raise_.text == "raise vcore in queues created below root.made from 4 to 5"
+    core.update_application(new)
+    core.run_until_idle()
+    # What has been made by the template is raised by nothing that is written.
+    assert least(core, ask).options == ()
+    core = empty()
+    (change,) = raise_.changes
+    assert change == Reconfigure(
+        queue="root.made", template=True, max={"vcore": 5_000}, rm_id=RM, partition="default"
+    )
+    carry_out(core._simulator, change)
+    core.update_application(new)
+    assert done(core, Option("raise", ""), ask)

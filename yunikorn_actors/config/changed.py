@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from yunikorn_actors.config.fault import ConfigError, Fault
-from yunikorn_actors.config.model import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.config.model import LimitConfig, QueueConfig, SchedulerConfig, TemplateConfig
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.site import site_of
 from yunikorn_actors.config.validation import validated
@@ -16,6 +16,7 @@ from yunikorn_actors.config.written import (
     WrittenPartition,
     WrittenQueue,
     WrittenResources,
+    WrittenTemplate,
 )
 from yunikorn_actors.values.quantity import quantity
 from yunikorn_actors.values.resource import Resource
@@ -54,6 +55,17 @@ def _queue(config: QueueConfig) -> WrittenQueue:
         adminacl=config.admin_acl,
         submitacl=config.submit_acl,
         limits=tuple(map(_limit, config.limits)),
+        childtemplate=_template(config.template or TemplateConfig()),
+    )
+
+
+def _template(config: TemplateConfig) -> WrittenTemplate:
+    return WrittenTemplate(
+        resources=WrittenResources(
+            guaranteed=_amounts(config.guaranteed), max=_amounts(config.max)
+        ),
+        maxapplications=config.max_applications,
+        properties=_entries(config.properties),
     )
 
 

@@ -222,6 +222,7 @@ class Reconfigure(PartitionStep, frozen=True, kw_only=True):
     properties: TextMap = field(default_factory=dict)
     user: Text = ""
     group: Text = ""
+    template: Flag = False
 
 
 class LoseRm(NamedStep, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig
+from yunikorn_actors.config import LimitConfig, QueueConfig, SchedulerConfig, TemplateConfig
 from yunikorn_actors.config.names import WILDCARD
 from yunikorn_actors.state.queues import LimitTable
 from yunikorn_actors.values.ids import DEFAULT_PARTITION, manager_of_partition, short_partition_name
@@ -47,11 +47,14 @@ class Bound:
     group: str = ""
     whose: str = field(default="", compare=False)
     """For whom else it is raised as well, in words."""
+    template: str = ""
+    """The queue by whose template this one will be made, so that it is raised there."""
 
     def raised(self, amount: int) -> Reconfigure:
         is_count = self.kind == APPS
         return Reconfigure(
-            queue=self.queue,
+            queue=self.template or self.queue,
+            template=bool(self.template),
             user=self.user,
             group=self.group,
             rm_id=manager_of_partition(self.partition),
@@ -61,7 +64,8 @@ class Bound:
         )
 
     def text(self, amount: int) -> str:
-        where = f"{self.queue}{in_partition(self.partition)}"
+        queue = f"queues created below {self.template}" if self.template else self.queue
+        where = f"{queue}{in_partition(self.partition)}"
         numbers = f"from {_written(self.kind, self.present)} to {_written(self.kind, amount)}"
         return f"{self.kind}{self.whose} in {where} {numbers}"
 
@@ -99,6 +103,17 @@ def bounds_at(config: SchedulerConfig, place: Submission) -> Iterator[Bound]:
         for amounts, apps, owner in maxima:
             for kind, amount in {**(amounts or {}), **({APPS: apps} if apps else {})}.items():
                 yield Bound(queue, kind, amount, place.partition, *owner)
+    above = next((it for it in reversed(levels) if it[1].template is not None), None)
+    if above is not None and len(levels) <= place.queue.count("."):
+        # Placement creates it, unless it is there: what has been made is raised by no template.
+        for kind, amount in _positive(above[1].template):
+            yield Bound(place.queue, kind, amount, place.partition, template=above[0])
+
+
+def _positive(template: TemplateConfig | None) -> Iterator[tuple[str, int]]:
+    if template is not None:
+        yield from ((kind, it) for kind, it in (template.max or {}).items() if it > 0)
+        yield from [(APPS, template.max_applications)] * bool(template.max_applications)
 
 
 def _whose(limit: LimitConfig, name: str) -> str:

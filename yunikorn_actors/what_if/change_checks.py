@@ -336,6 +336,8 @@ def _check_reconfigure(request: Reconfigure) -> None:
     applications = {"max_applications": request.max_applications or 0}
     _not_negative(what, request.max, request.guaranteed, applications)
     limited = request.user or request.group
+    if limited and request.template:
+        raise _fault(what, "a template has no limits", "leave out whose limit it is, or template")
     if request.user and request.group:
         raise _fault(what, "a limit is of a user or of a group", "name one of the two")
     if limited and (request.guaranteed or request.properties):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.config import QueueConfig, SchedulerConfig
+from yunikorn_actors.config import QueueConfig, SchedulerConfig, TemplateConfig
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.messages.restart import KnownManager
@@ -42,11 +42,14 @@ class Reconfigure(Struct, frozen=True, kw_only=True):
     """`max` and `max_applications` are then those of this user's limit in the queue."""
     group: str = ""
     """Likewise of a group."""
+    template: bool = False
+    """The values are then those of queues that placement creates below it from then on."""
     partition: str = DEFAULT_PARTITION
     rm_id: str = ""
 
 
 R = TypeVar("R", bound=Request | Reconfigure)
+Q = TypeVar("Q", QueueConfig, TemplateConfig)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +159,13 @@ def changed(config: SchedulerConfig, change: Reconfigure) -> SchedulerConfig:
 
 
 def _queue(config: QueueConfig, names: list[str], change: Reconfigure) -> QueueConfig:
+    if not names and change.template:
+        if config.is_leaf:
+            raise InvalidRequest(
+                f"queue: {change.queue} is a leaf, so nothing is made by a template there: name a "
+                "queue above it"
+            )
+        return replace(config, template=_sized(config.template or TemplateConfig(), change))
     if not names:
         return _limited(config, change) if change.user or change.group else _sized(config, change)
     below = {it.name: it for it in config.children}
@@ -170,7 +180,7 @@ def _no_queue(path: str, known: tuple[QueueConfig, ...]) -> InvalidRequest:
     return InvalidRequest(f"queue: {path!r} is not configured; the queues there are: {names}")
 
 
-def _sized(config: QueueConfig, change: Reconfigure) -> QueueConfig:
+def _sized(config: Q, change: Reconfigure) -> Q:
     return replace(
         config,
         max=_merged(config.max, change.max),

@@ -489,7 +489,11 @@ class _Search:
             for place in dict.fromkeys(self._places())
             for bound in bounds_at(_config(self._state, place.partition), place)
         )
-        yield from (it for it in dict.fromkeys(found) if it.kind in kinds)
+        images = self._state.images
+        there = {(name, path) for name, it in images.items() for path, *_ in it["queues"]}
+        for it in dict.fromkeys(found):
+            if it.kind in kinds and not (it.template and (it.partition, it.queue) in there):
+                yield it
 
     def _places(self) -> Iterator[Submission]:
         for request in self._changes:

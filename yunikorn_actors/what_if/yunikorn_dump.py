@@ -55,7 +55,7 @@ _LACKS: Final = (
     "swaps and releases under way, but for preemption: placeholders go on without their members",
     "in which of the groups of its user an application counts: that is decided anew",
     "whether a node that takes no work is not ready: it is drained",
-    "reservations, back-offs, when a quota comes due, and what was found of asks: all is found anew",
+    "reservations, back-offs, due quotas and what was found of asks: all of it is found anew",
     "which of several asks of one time came first: that is their order in the dump",
 )
 _MISSING: Final = {

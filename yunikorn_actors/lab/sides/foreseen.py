@@ -129,7 +129,8 @@ class Forecasts:
             max_applications=draw.one_of((None, None, 0, 1, 3)),
             guaranteed={} if whose or draw.once_in(2) else {"vcore": draw.one_of(_AMOUNTS)},
             properties={} if whose else draw.one_of(_PROPERTIES),
-            **({whose: draw.one_of(names)} if whose and names else {}),
+            user=draw.one_of(names) if whose == "user" and names else "",
+            group=draw.one_of(names) if whose == "group" and names else "",
         )  # fmt: skip
 
     def _wanted(self) -> Iterator[Wanted]:
