@@ -326,13 +326,22 @@ def test_what_means_the_same_is_no_change(old: str, new: str) -> None:
     assert _changes(old, new) == _changes(new, old) == []
 
 
-def test_a_user_who_is_named_no_more_has_what_the_wildcard_gives() -> None:
+def test_who_is_named_no_more_has_what_the_wildcard_gives() -> None:
     mine, each = (
         "{users: [x], maxresources: {vcore: 1}}",
         "{users: ['*'], maxresources: {vcore: 3}}",
     )
     (change,) = _changes(_one(OF_X.format(f"{mine}, {each}")), _one(OF_X.format(each)))
-    assert (change.what, change.before, change.after) == ("limit of user x: vcore", "1", "3")
+    assert (change.what, change.before, change.after) == ("limit of user x: vcore", "1", "3 (of *)")
+    group = "{groups: [%s], maxresources: {vcore: %s}}"
+    ours, first, others = group % ("x", 1), group % ("y", 2), group % ("'*'", 3)
+    found = _changes(
+        _one(OF_X.format(f"{ours}, {first}, {others}")), _one(OF_X.format(f"{first}, {others}"))
+    )
+    assert [(it.what, it.before, it.after) for it in found] == [
+        ("limit of group x: vcore", "1", "3 (of *)"),
+        ("order of groups in the limits", "x, y, *", "y, *"),
+    ]
 
 
 @pytest.mark.parametrize(

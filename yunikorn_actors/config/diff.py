@@ -299,14 +299,17 @@ def _counting(path: str, queue: QueueConfig, own: _Values, above: _Values) -> di
     return counts
 
 
-def _with_wildcard(own: _Values, users: set[str]) -> _Values:
-    """Name all of these users: one whom it does not name has what the wildcard gives him."""
-    unnamed = users - {key.name for key in _of_family(_USER, own)}
-    of_all = [it for it in own.items() if it[0][:2] == (_USER, WILDCARD) and not it[0].is_ignored]
-    return {
-        **own,
-        **{key._replace(name=user): it for user in sorted(unnamed) for key, it in of_all},
-    }
+def _with_wildcards(own: _Values, other: _Values) -> _Values:
+    """Name the users and groups of the other one: who is not named here has what `*` gives."""
+    found = dict(own)
+    for family in (_USER, _GROUP):
+        here, there = ({key.name for key in _of_family(family, it)} for it in (own, other))
+        for key, value in own.items():
+            if key[:2] == (family, WILDCARD) and not key.is_ignored:
+                for name in sorted(there - here):
+                    text = f"{value.text} (of {WILDCARD})"
+                    found[key._replace(name=name)] = value._replace(text=text)
+    return found
 
 
 def _of_family(family: str, values: _Values) -> list[_Key]:
@@ -375,17 +378,17 @@ def _of_queues(
     if old == new and not touched:
         return
     path = f"{parent}.{new.name}" if parent else new.name
-    written = [*map(_own, pair)]
-    users = {key.name for one in written for key in _of_family(_USER, one)}
-    own = _Pair(*(_with_wildcard(it, users) for it in written))
+    before, after = map(_own, pair)
+    own = _Pair(_with_wildcards(before, after), _with_wildcards(after, before))
     counts = _Pair(
         _counting(path, old, own.old, above.old), _counting(path, new, own.new, above.new)
     )
     for key in sorted({*own.old, *own.new, *touched, _MAY_SUBMIT}):
         yield from _of_value(partition, path, key, own, counts)
-    before, after = ({it.name: it for it in one.children} for one in pair)
+    earlier, later = ({it.name: it for it in one.children} for one in pair)
     common = [
-        [name for name in one if name in other] for one, other in ((before, after), (after, before))
+        [name for name in one if name in other]
+        for one, other in ((earlier, later), (later, earlier))
     ]
     if common[0] != common[1]:
         texts = [", ".join(it) for it in common]
@@ -397,11 +400,11 @@ def _of_queues(
             after=texts[1],
         )
     for child in old.children:
-        if child.name not in after:
+        if child.name not in later:
             yield from _removed(partition, path, child)
     for child in new.children:
-        if child.name in before:
-            yield from _of_queues(partition, path, (before[child.name], child), counts)
+        if child.name in earlier:
+            yield from _of_queues(partition, path, (earlier[child.name], child), counts)
         else:
             yield from _added(partition, path, child)
 
