@@ -252,15 +252,17 @@ class Run:
         """Whether a timer of the core is to be waited for where nothing else is."""
         if self._ends or self._changes or self._comes_of_age():
             return True
-        if not self._is_restless():
-            return False
-        quiet_ns = due_ns - self._latest_ns
-        return quiet_ns <= QUIET_NS or quiet_ns <= self._longest_rest_ns()
+        return self._is_waited_for(due_ns - self._latest_ns)
+
+    def _is_waited_for(self, rest_ns: int) -> bool:
+        """Whether something waits, for which a core may do nothing for so long."""
+        is_waiting = any(it.pending for _, it in self._apps())
+        return is_waiting and (rest_ns <= QUIET_NS or rest_ns <= self._longest_rest_ns())
 
     def _is_restless(self) -> bool:
-        """Whether something waits, and the core looks at it again by itself."""
-        is_timed = self._simulator.timers.first_due_ns() is not None
-        return is_timed and any(it.pending for _, it in self._apps())
+        """Whether something waits that the core soon looks at again by itself."""
+        due_ns = self._simulator.timers.first_due_ns()
+        return due_ns is not None and self._is_waited_for(due_ns - self._simulator.now_ns)
 
     def _comes_of_age(self) -> bool:
         """Whether a timer is armed, however far away, that ends work, or a quota comes due."""
