@@ -293,37 +293,3 @@ def _refused(course: Course, without: Course, starts: Iterable[Difference]) -> I
             with_s=None if one is None else one.at_s,
             why=(one or other).reason,  # type: ignore[union-attr]
         )
-
-
-@dataclass(slots=True)
-class Share:
-    """What the differences are for one queue, user or application."""
-
-    kind: str
-    name: str
-    partition: str
-    counts: dict[str, int] = field(default_factory=dict)
-    """By what is different."""
-    sooner_s: float = 0.0
-    """How much sooner what starts earlier does, in sum."""
-    later_s: float = 0.0
-
-
-def shares_of(differences: Iterable[Difference]) -> list[Share]:
-    """Add up who gains and who loses; of each kind, those that it concerns most come first."""
-    found: dict[FullName, Share] = {}
-    for it in differences:
-        for kind, name in (("queue", it.queue), ("user", it.user), ("application", it.application)):
-            if name:
-                of_partition = (it.partition, kind, name)
-                share = found.setdefault(of_partition, Share(kind, name, it.partition))
-                share.counts[it.what] = share.counts.get(it.what, 0) + 1
-                if it.what in {"earlier", "later"}:
-                    by_s = (it.without_s or 0) - (it.with_s or 0)
-                    share.sooner_s += max(0.0, by_s)
-                    share.later_s += max(0.0, -by_s)
-    kinds = ("queue", "user", "application")
-    return sorted(
-        found.values(),
-        key=lambda it: (kinds.index(it.kind), -sum(it.counts.values()), it.name, it.partition),
-    )

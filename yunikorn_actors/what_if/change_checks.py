@@ -6,7 +6,7 @@ brought by a change before it is refused, and so is one that no core would carry
 on the rules of the state, such as an access list, is part of the answer: the core says it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
@@ -352,10 +352,7 @@ def _check_reconfigure(request: Reconfigure) -> None:
 
 def in_order(given: Iterable[Change | Request | Reconfigure]) -> list[Change]:
     """Put them in the order of their times; raise InvalidRequest for what is no change."""
-    return sorted(_changes(given), key=lambda it: it.after_s)
-
-
-def _changes(given: Iterable[Change | Request | Reconfigure]) -> Iterator[Change]:
+    found = []
     for number, one in enumerate(given, 1):
         change = one if isinstance(one, Change) else Change(one)
         where = change.where or f"change {number}"
@@ -365,7 +362,8 @@ def _changes(given: Iterable[Change | Request | Reconfigure]) -> Iterator[Change
                 f"{type(change.request).__name__}"
             )
         check_seconds(f"{where}: after_s", change.after_s)
-        yield replace(change, where=where)
+        found.append(replace(change, where=where))
+    return sorted(found, key=lambda it: it.after_s)
 
 
 def check_seconds(what: str, value: object) -> None:

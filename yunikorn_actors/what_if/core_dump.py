@@ -5,7 +5,7 @@ not write is as in an application or an ask of which nothing is known.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
@@ -31,7 +31,6 @@ from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image, restore
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
-from yunikorn_actors.values.resource import Resource
 from yunikorn_actors.what_if.core_state import BEGUN_ANEW, CoreState
 from yunikorn_actors.what_if.dump_parts import (
     PREDICATES,
@@ -216,8 +215,8 @@ class _Partition:
         self._path.at("node", id_)
         return {
             "node_id": id_,
-            "capacity": _sizes(node["capacity"]),
-            "occupied": _sizes(node["occupied_reported"]),
+            "capacity": amounts(node["capacity"]),
+            "occupied": amounts(node["occupied_reported"]),
             "attributes": convert(node["attributes"], dict[str, str]),
             "drained": convert(node["drained"], bool),
             # One that a core awaited may be gone, so nothing is placed there.
@@ -248,7 +247,9 @@ class _Partition:
             },
             "allocations": allocations,
             "asks": self._asks(id_, app, allocations),
-            "swaps": {it["placeholder"]: {**it, "node_id": it["node"]} for it in _swaps(app)},
+            "swaps": {
+                it["placeholder"]: {**it, "node_id": it["node"]} for it in app.get("swaps", ())
+            },
             "is_admitted": app["admitted"],
             "history": app.get("resource_seconds", {}),
         }
@@ -260,7 +261,7 @@ class _Partition:
         return {
             **_given(it, _IN_ALLOCATIONS),
             "spec": _declared(id_, it, AskSpec),
-            "resource": _sizes(it["resource"]),
+            "resource": amounts(it["resource"]),
             "node_id": it["node"],
             "releasing": TerminationType[why] if why else None,
             "asked_back_ns": self._at_ns if why else 0,
@@ -277,11 +278,11 @@ class _Partition:
             asks[spec["key"]] = _ask({**spec}, created_ns=running["allocated_ns"])
         for it in sorted(app["asks"], key=lambda it: int(it["sequence"])):
             self._path.at("application", id_, "ask", it["key"])
-            spec = {**_declared(id_, it, AskSpec), "resource": _sizes(it["resource"])}
+            spec = {**_declared(id_, it, AskSpec), "resource": amounts(it["resource"])}
             asks[it["key"]] = _ask(
                 spec, remaining=convert(it["repeats"], Count), **_given(it, _IN_ASKS)
             )
-        for it in _swaps(app):
+        for it in app.get("swaps", ()):
             self._path.at("application", id_, "swap of", it["key"])
             placeholder = allocations[it["placeholder"]]
             if it["key"] not in asks:
@@ -306,26 +307,11 @@ class _Partition:
         return asks
 
 
-def _sizes(given: Row) -> Resource:
-    """Read amounts of which none may be below 0."""
-    sizes = amounts(given)
-    for kind, amount in sizes.items():
-        if amount < 0:
-            raise ValueError(f"{kind} is below 0: {amount}")
-    return sizes
-
-
 def _ask(spec: dict[str, Any], **more: int) -> dict[str, Any]:
     return {
         "spec": spec, "created_ns": 0, "sequence": 0, "remaining": 0, "parked": 0, "taken": 0,
         **more,
     }  # fmt: skip
-
-
-def _swaps(app: Row) -> Sequence[Row]:
-    """Former versions do not write them."""
-    swaps: Sequence[Row] = app.get("swaps", ())
-    return swaps
 
 
 def _declared(id_: str, row: Row, kind: type[AskSpec | ApplicationSpec]) -> dict[str, Any]:

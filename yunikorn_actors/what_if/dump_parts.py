@@ -30,7 +30,12 @@ class DumpPath:
 
 
 def amounts(given: Mapping[str, Any] | None) -> Resource:
-    return {name: whole(name, it) for name, it in (given or {}).items()}
+    """Read amounts, of which none may be below 0."""
+    found = {name: whole(name, it) for name, it in (given or {}).items()}
+    for kind, amount in found.items():
+        if amount < 0:
+            raise ValueError(f"{kind} is below 0: {amount}")
+    return found
 
 
 def whole(name: str, value: Any) -> int:  # noqa: ANN401 - of a dump

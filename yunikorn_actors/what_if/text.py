@@ -1,5 +1,6 @@
 """An answer in words, a line for each thing."""
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, groupby
@@ -20,9 +21,7 @@ from yunikorn_actors.what_if.answer import (
     Ended,
     OfAsk,
     Placed,
-    Share,
     Wait,
-    shares_of,
 )
 from yunikorn_actors.what_if.bounds import in_partition
 from yunikorn_actors.what_if.least_change import LeastChange
@@ -73,7 +72,7 @@ def difference_lines(answer: Answer) -> Iterator[str]:
         yield "nothing fares otherwise"
     line = partial(_difference, where, _nevers(answer))
     yield from _section("fares otherwise", differences, line)
-    yield from _section("in sum", shares_of(differences), partial(_share, where))
+    yield from _section("in sum", _shares(where, differences), str)
 
 
 class _Where:
@@ -175,14 +174,29 @@ _IN_SUM: Final = (
 )  # fmt: skip
 
 
-def _share(where: _Where, it: Share) -> str:
-    by = {"earlier": it.sooner_s, "later": it.later_s}
-    parts = [
-        f"{it.counts[what]} {what}" + (f" (by {duration(by[what])} in all)" if what in by else "")
-        for what in _IN_SUM
-        if what in it.counts
-    ]
-    return f"{it.kind} {it.name}{where.of(it.partition)}: {', '.join(parts)}"
+def _shares(where: _Where, differences: Iterable[Difference]) -> Iterator[str]:
+    """Add up who gains and who loses; of each kind, those that it concerns most come first."""
+    kinds = ("queue", "user", "application")
+    found: defaultdict[tuple[int, str, str], list[Difference]] = defaultdict(list)
+    for it in differences:
+        for number, kind in enumerate(kinds):
+            if name := getattr(it, kind):
+                found[number, name, it.partition].append(it)
+    for (number, name, partition), some in sorted(
+        found.items(), key=lambda it: (it[0][0], -len(it[1]), it[0][1:])
+    ):
+        counts = Counter(it.what for it in some)
+        by_s = {
+            what: sum(abs((it.without_s or 0) - (it.with_s or 0)) for it in some if it.what == what)
+            for what in ("earlier", "later")
+        }
+        parts = [
+            f"{counts[what]} {what}"
+            + (f" (by {duration(by_s[what])} in all)" if what in by_s else "")
+            for what in _IN_SUM
+            if what in counts
+        ]
+        yield f"{kinds[number]} {name}{where.of(partition)}: {', '.join(parts)}"
 
 
 def when(at_s: float) -> str:
