@@ -11,6 +11,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.cli.short_changes import steps_of
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.scenario.change_steps import parse_changes
+from yunikorn_actors.values.tags import GPU_DEVICES, GPU_MODEL
 
 
 @pytest.fixture
@@ -95,6 +96,21 @@ def test_what_the_words_become() -> None:
     assert ask.tags == {"yunikorn.apache.org/requiredNode": "n1"}
 
 
+def test_devices_are_counted_as_a_program_counts_them() -> None:
+    (change,) = parse_changes(steps_of("node", "cpu=16,gpu=8,gpu_model=V100"), "x")
+    (node,) = change.request.nodes  # type: ignore[union-attr]
+    assert node.schedulable_resource == si.Resource.of({"vcore": 16_000, "gpu": 8_000})
+    assert node.attributes.items() >= {(GPU_DEVICES, "8"), (GPU_MODEL, "V100")}
+    (change,) = parse_changes(steps_of("ask", "app=a,gpu=0.6,gpu_model=V100|A100,runtime=9"), "x")
+    (ask,) = change.request.asks  # type: ignore[union-attr]
+    assert ask.resource_ask == si.Resource.of({"gpu": 600})
+    assert ask.tags == {GPU_MODEL: "V100|A100", "yunikorn-actors/runtime": "9"}
+    *_, placeholders, members = parse_changes(steps_of("gang", "queue=root.a,count=8,gpus=1"), "x")
+    for it in (placeholders, members):
+        sizes = [ask.resource_ask for ask in it.request.asks]  # type: ignore[union-attr]
+        assert sizes == [si.Resource.of({"gpu": 1_000})] * 8
+
+
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
@@ -109,6 +125,9 @@ def test_what_the_words_become() -> None:
         ("ask", "cpu=1,runtime=soon", "runtime is no number of seconds: 'soon'"),
         ("gang", "cpu=1,count=0", "count is 0: ask for one at least"),
         ("node", "memory=1Qx", "memory: invalid quantity '1Qx'"),
+        ("node", "gpu=0.5", "gpu is 0.5, and a node has whole devices: write gpu=1"),
+        ("ask", "gpu=1.5", "gpu: 1.5 is neither a share of one, from 0.001 to 0.999, nor a number"),
+        ("ask", "gpu=4k", "gpu: '4k' is neither a share of one"),
     ],
 )
 def test_what_cannot_be_understood(name: str, text: str, fault: str) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 from support import RM
 
 from tests.what_if.test_simulate import SECOND, asks, busy, node
 from yunikorn_actors import InvalidRequest, VirtualCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.values.tags import GPU_DEVICES, GPU_MODEL, TAG_REQUIRED_NODE
 from yunikorn_actors.what_if import Reconfigure, least_change
 from yunikorn_actors.what_if.changes import carry_out
 from yunikorn_actors.what_if.core_state import state_of
@@ -307,3 +309,68 @@ def test_the_quota_of_a_template_is_raised_for_a_queue_that_is_not_there(
     carry_out(core._simulator, change)
     core.update_application(new)
     assert done(core, Option("raise", ""), ask)
+
+
+def with_devices(topology: TopologyName) -> VirtualCore:
+    """A node with one device, of which six tenths are used."""
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=PLACED)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    core.update_node(devices("n1", 1, "V100"))
+    app = si.AddApplicationRequest(
+        application_id="app", queue_name="root.gpu", ugi=si.UserGroupInformation(user="ann")
+    )
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+    core.update_allocation(shares("first"))
+    core.run_until_idle()
+    return core
+
+
+def devices(name: str, count: int, model: str) -> si.NodeRequest:
+    room = si.Resource.of({"gpu": 1_000 * count})
+    info = si.NodeInfo(
+        node_id=name, action=si.ActionFromRM.CREATE, schedulable_resource=room,
+        attributes={GPU_DEVICES: str(count), GPU_MODEL: model},
+    )  # fmt: skip
+    return si.NodeRequest(rm_id=RM, nodes=(info,))
+
+
+def shares(key: str, count: int = 1, tags: dict[str, str] | None = None) -> si.AllocationRequest:
+    ask = asks(key, runtime="").asks[0]
+    size = si.Resource.of({"gpu": 600})
+    shared = structs.replace(ask, resource_ask=size, max_allocations=count, tags=tags or {})
+    return si.AllocationRequest(rm_id=RM, asks=(shared,))
+
+
+@both
+@pytest.mark.parametrize(
+    ("wanted", "text", "wait"),
+    [
+        (shares("k", 3), "add a node with gpu 3000", ""),
+        (
+            shares("k", tags={GPU_MODEL: "A100|B200"}),
+            "add a node with gpu 1000, devices of model A100",
+            "it wants devices of model A100 or B200",
+        ),
+        (shares("k", tags={TAG_REQUIRED_NODE: "n1"}), "enlarge n1 by gpu 1000", ""),
+    ],
+)
+def test_a_node_has_whole_devices_of_a_model_that_will_do(
+    topology: TopologyName, wanted: si.AllocationRequest, text: str, wait: str
+) -> None:
+    found = least(with_devices(topology), wanted)
+    option = next(it for it in found.options if it.kind == "node")
+    assert option.text == text
+    assert wait in found.waits[0].text
+    assert done(with_devices(topology), option, wanted)
+    # One device less does not do.
+    (change,) = option.changes
+    assert isinstance(change, si.NodeRequest)
+    (info,) = change.nodes
+    count = int(info.attributes[GPU_DEVICES])
+    less = structs.replace(
+        info, attributes={**info.attributes, GPU_DEVICES: str(count - 1)},
+        schedulable_resource=si.Resource.of({"gpu": 1_000 * (count - 1)}),
+    )  # fmt: skip
+    smaller = Option("node", "", (structs.replace(change, nodes=(less,)),))
+    assert not done(with_devices(topology), smaller, wanted)

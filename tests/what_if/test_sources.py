@@ -678,6 +678,12 @@ def test_what_a_dump_of_the_go_core_lacks_is_named() -> None:
     assert [it for it in (*LACKING.values(), under_way) if it not in lacks] == []
 
 
+def test_a_dump_of_the_go_core_has_no_revision() -> None:
+    state = state_from_dump(_go())
+    assert set(simulate(state, until=0).revisions.values()) == {0}
+    assert "revisions: each is 0" in state.lacks
+
+
 def test_what_a_dump_says_and_no_core_can_be_given_is_named() -> None:
     dump = _go()
     (node, *_) = dump["nodes"][0]["nodesInfo"]

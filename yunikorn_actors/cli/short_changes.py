@@ -2,24 +2,28 @@
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.arguments import read_gpu
 from yunikorn_actors.policies.inputs import declared_ns
+from yunikorn_actors.values.devices import WHOLE
 from yunikorn_actors.values.quantity import QuantityError, meant_by, parse_quantity
-from yunikorn_actors.values.tags import TAG_RUNTIME
+from yunikorn_actors.values.tags import GPU, GPU_DEVICES, GPU_MODEL, TAG_RUNTIME
 
 Step = dict[str, Any]
 NEW: Final = "what-if"
 """The first application, gang, ask or node that is given no name; others have a number behind."""
-_KINDS: Final = {"cpu": "vcore"}
+_KINDS: Final = {"cpu": "vcore", "gpus": GPU}
 _OF_APP: Final = ("queue", "user")
+_TAGS: Final = {"runtime": TAG_RUNTIME, "gpu_model": GPU_MODEL}
 _NAMES: Final = {
-    "ask": ("app", *_OF_APP, "key", "count", "priority", "node", "runtime", "partition"),
-    "gang": ("app", *_OF_APP, "count", "priority", "runtime", "partition"),
-    "node": ("id", "count", "partition"),
+    "ask": ("app", *_OF_APP, "key", "count", "priority", "node", *_TAGS, "partition"),
+    "gang": ("app", *_OF_APP, "count", "priority", *_TAGS, "partition"),
+    "node": ("id", "count", "partition", "gpu_model"),
 }
 """By option; what has another name is an amount."""
 _WHOLE: Final = ("count", "priority")
@@ -88,6 +92,8 @@ def _check_runtime(name: str, text: str) -> None:
 def _amount(name: str, key: str, text: str) -> int:
     known = ", ".join((*_NAMES[name], "and kinds of resources such as cpu and memory"))
     kind = _KINDS.get(key, key)
+    if kind == GPU:
+        return _devices(name, text)
     if (meant := meant_by(kind, _NAMES[name])) is not None:
         raise _fault(name, f"{key} is no name", f"write {meant}; there are {known}")
     try:
@@ -95,6 +101,15 @@ def _amount(name: str, key: str, text: str) -> int:
     except QuantityError as error:
         written = f"write digits and perhaps a unit, such as 2 or 4Gi; there are {known}"
         raise _fault(name, f"{key}: {error}", written) from None
+
+
+def _devices(name: str, text: str) -> int:
+    """Read devices as an ask of a program gives them; a node has whole ones."""
+    what, number = f"--{name}", re.fullmatch(r"[0-9]+(\.[0-9]+)?", text)
+    amount = read_gpu(what, float(text) if number else text)
+    if name == "node" and amount % WHOLE:
+        raise _fault(name, f"gpu is {text}, and a node has whole devices", "write gpu=1")
+    return amount
 
 
 def _ask(words: Step, amounts: Step, name: str) -> list[Step]:
@@ -106,7 +121,7 @@ def _ask(words: Step, amounts: Step, name: str) -> list[Step]:
     )
     if "node" in words:
         ask["required_node"] = words["node"]
-    return [*new, {"ask": ask | _runtime(words)}]
+    return [*new, {"ask": ask | _tags(words)}]
 
 
 def _gang(words: Step, amounts: Step, name: str) -> list[Step]:
@@ -116,7 +131,7 @@ def _gang(words: Step, amounts: Step, name: str) -> list[Step]:
     new, app = _application({"queue": "", **words}, {"placeholder_ask": whole}, name)
     member = {
         "app": app, "key": name, "resource": amounts, "count": count, "task_group": name,
-        "priority": words.get("priority", 0), **_runtime(words), **_place(words),
+        "priority": words.get("priority", 0), **_tags(words), **_place(words),
     }  # fmt: skip
     placeholder = {**member, "key": f"{name}-placeholder", "placeholder": True}
     return [*new, {"ask": placeholder}, {"ask": member}]
@@ -134,12 +149,16 @@ def _place(words: Step) -> Step:
     return {"partition": words["partition"]} if "partition" in words else {}
 
 
-def _runtime(words: Step) -> Step:
-    return {"tags": {TAG_RUNTIME: words["runtime"]}} if "runtime" in words else {}
+def _tags(words: Step) -> Step:
+    tags = {tag: words[word] for word, tag in _TAGS.items() if word in words}
+    return {"tags": tags} if tags else {}
 
 
 def _node(words: Step, amounts: Step, name: str) -> list[Step]:
-    return [{"create_node": {"id": name, "capacity": amounts} | words}]
+    attributes = {GPU_MODEL: words.pop("gpu_model")} if "gpu_model" in words else {}
+    if GPU in amounts:
+        attributes[GPU_DEVICES] = str(amounts[GPU] // WHOLE)
+    return [{"create_node": {"id": name, "capacity": amounts, "attributes": attributes} | words}]
 
 
 _STEPS: Final[dict[str, Callable[[Step, Step, str], list[Step]]]] = {

@@ -20,6 +20,7 @@ from yunikorn_actors import si
 from yunikorn_actors.config import SchedulerConfig
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.policies.registry import Policies
+from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE
 from yunikorn_actors.values.ids import (
     manager_of_partition,
     partition_name,
@@ -27,7 +28,13 @@ from yunikorn_actors.values.ids import (
 )
 from yunikorn_actors.values.quantity import amounts
 from yunikorn_actors.values.resource import Resource, charge
-from yunikorn_actors.values.tags import NODE_PARTITION, TAG_REQUIRED_NODE
+from yunikorn_actors.values.tags import (
+    GPU,
+    GPU_DEVICES,
+    GPU_MODEL,
+    NODE_PARTITION,
+    TAG_REQUIRED_NODE,
+)
 from yunikorn_actors.what_if.answer import AskName, Course, FullName, Wait
 from yunikorn_actors.what_if.bounds import APPS, Bound, Submission, bounds_at, in_partition
 from yunikorn_actors.what_if.change_checks import check_seconds, checked, in_order
@@ -120,6 +127,8 @@ class _Asked(NamedTuple):
     size: Resource
     node: str
     """The one that it requires; empty where any will do."""
+    models: str
+    """Of devices that will do, if not all do."""
 
 
 _Knob = Bound | str | Act
@@ -199,6 +208,9 @@ class _Search:
         nodes = state.images.get(self._partition, {"nodes": ()})["nodes"]
         self._required = next((it for it in nodes if it["node_id"] == first.node), None)
         """The node that is enlarged where another one would not help."""
+        alike = nodes if self._required is None else [self._required]
+        self._has_devices = any(GPU_DEVICES in it["attributes"] for it in alike)
+        """Devices are told apart on nodes, so one has whole ones."""
         self._queues: dict[tuple[str, str], str] = {}
         """Where applications are, as the first run shows it."""
         self._options: list[Option] = []
@@ -214,14 +226,16 @@ class _Search:
         found: dict[AskName, tuple[str, _Asked]] = {}
         for partition, it in asks_in(self._changes):
             size = {} if it.resource_ask is None else it.resource_ask.amounts()
-            asked = _Asked(it.max_allocations, size, it.tags.get(TAG_REQUIRED_NODE, ""))
+            required, models = (it.tags.get(tag, "") for tag in (TAG_REQUIRED_NODE, GPU_MODEL))
+            asked = _Asked(it.max_allocations, size, required, models)
             found[it.application_id, it.allocation_key] = partition, asked
         names = self._wanted.asks or tuple(found)
         for partition, app in _apps(self._state):
             for key, ask in app["asks"].items():
                 name, count, spec = (_id(app), key), ask["remaining"], ask["spec"]
                 if count and name in names and found.get(name, (partition,))[0] == partition:
-                    asked = _Asked(count, spec["resource"], spec.get("required_node", ""))
+                    required, models = (spec.get(it, "") for it in ("required_node", "gpu_model"))
+                    asked = _Asked(count, spec["resource"], required, models)
                     found.setdefault(name, (partition, asked))
                 elif count:
                     others = self._others.setdefault((partition, _id(app)), [])
@@ -351,16 +365,32 @@ class _Search:
 
     def _requests(self, plan: Plan) -> list[Request | Reconfigure]:
         raised = [it.raised(amount) for it, amount in plan.items() if isinstance(it, Bound)]
-        size = _of_node(plan)
+        size = self._room(plan)
         node = [self._with_room(size)] if size else []
         return [*raised, *node, *_made(it for it in plan if isinstance(it, Act))]
 
+    def _room(self, plan: Plan) -> Resource:
+        """Return what a node has more, or a new one has: of devices whole ones."""
+        size = {kind: it for kind, it in plan.items() if isinstance(kind, str) and it}
+        if self._has_devices and GPU in size:
+            size[GPU] = WHOLE * min(-(-size[GPU] // WHOLE), DEVICES_MAX)
+        return size
+
     def _with_room(self, size: Resource) -> si.NodeRequest:
-        if (it := self._required) is None:
-            return _node(self._partition, _NODE, _A.CREATE, size)
-        whole = dict(it["capacity"])
+        it = self._required
+        whole, attributes = ({}, self._model) if it is None else (it["capacity"], it["attributes"])
+        whole = dict(whole)
         charge(whole, size)
-        return _node(self._partition, it["node_id"], _A.UPDATE, whole, it["attributes"])
+        if self._has_devices and GPU in size:
+            attributes = {**attributes, GPU_DEVICES: str(whole[GPU] // WHOLE)}
+        name, action = (_NODE, _A.CREATE) if it is None else (it["node_id"], _A.UPDATE)
+        return _node(self._partition, name, action, whole, attributes)
+
+    @property
+    def _model(self) -> dict[str, str]:
+        """Return the attribute of a node whose devices will do; empty where any will."""
+        models = next(filter(None, (it.models for it in self._asks.values())), "")
+        return {GPU_MODEL: models.partition("|")[0]} if models else {}
 
     # -- raises, and room on a node
 
@@ -370,6 +400,8 @@ class _Search:
         raised, lifted = self._lifts()
         small: Plan = {kind: self._whole(kind) for kind in kinds}
         large: Plan = dict.fromkeys(kinds, _LIFTED >> 1)
+        if self._has_devices and GPU in large:
+            large[GPU] = DEVICES_MAX * WHOLE
         ways = [*self._first(raised, lifted), *self._first(small, large)]
         for one in ways or self._first({**raised, **small}, {**lifted, **large}):
             yield from self._least(one)
@@ -410,8 +442,9 @@ class _Search:
             yield self._option(plan)
 
     def _option(self, plan: Plan) -> Option:
-        size = _of_node(plan)
-        new = f"add a node with {amounts(size)}{in_partition(self._partition, 'to')}"
+        size = self._room(plan)
+        devices = "".join(f", devices of model {it}" for it in self._model.values() if GPU in size)
+        new = f"add a node with {amounts(size)}{devices}{in_partition(self._partition, 'to')}"
         larger = self._required and f"enlarge {self._required['node_id']} by {amounts(size)}"
         parts = {
             "raise": [it.text(amount) for it, amount in plan.items() if isinstance(it, Bound)],
@@ -597,10 +630,6 @@ def _apps(state: CoreState) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _id(app: Mapping[str, Any]) -> str:
     id_: str = app["spec"]["application_id"]
     return id_
-
-
-def _of_node(plan: Plan) -> Resource:
-    return {kind: amount for kind, amount in plan.items() if isinstance(kind, str) and amount}
 
 
 def _floor(name: Bound | str) -> int:

@@ -45,6 +45,7 @@ from yunikorn_actors.what_if.run import Manager
 
 Row = Mapping[str, Any]
 _LACKS: Final = (
+    "revisions: each is 0",
     "that an application of which nothing runs now has begun: it begins anew",
     "how often an ask repeats: each counts once",
     PREEMPTION,
@@ -317,6 +318,8 @@ class _YunikornDump:
         """
         # It was held while it was made, so that nothing is decided before the first change.
         image["held"] = image["behind"] = False
+        # That of the copy counts what was reported to it, and no core has had it.
+        image["revision"] = 0
         # What policies keep is made anew of what runs since when.
         image.pop("folds", None)
         queues = {path: it for path, *it in image["queues"]}

@@ -92,6 +92,8 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
     elif found.is_hopeless:
         # Too small or without such devices: waiting does not help.
         text = _hopeless(case.words, found, required)
+        if case.ask.shape.names_models:
+            text += f"; it wants devices of model {case.ask.shape.models.replace('|', ' or ')}"
         larger = "make it larger" if required else "add a node that is large enough"
         remedy = f"{larger}, or ask for less"
     elif required:
