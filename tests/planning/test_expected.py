@@ -386,3 +386,69 @@ def test_what_waits_starts_no_earlier_than_now_while_nothing_happens() -> None:
             latest.append(found.latest_ns)
         # As if it ended soon; not as was planned an hour ago.
         assert latest[-1] > core.now_ns + 60 * SECOND
+
+
+def waiting_in(policy: str, *asks: tuple[str, str, int, int, str]) -> VirtualCore:
+    """Applications in a queue of this order, each with one ask: queue, key, size, repeats, seconds.
+
+    The node has four.
+    """
+    core = VirtualCore().start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % policy)
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    room = si.Resource.of({"vcore": 4_000})
+    node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE, schedulable_resource=room)
+    core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+    ugi = si.UserGroupInformation(user="ann")
+    for queue, key, size, repeats, run_s in asks:
+        app = si.AddApplicationRequest(application_id=key, queue_name=queue, ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        ask = si.AllocationAsk(
+            application_id=key, allocation_key=key, resource_ask=si.Resource.of({"vcore": size}),
+            max_allocations=repeats, tags={TAG_RUNTIME: run_s},
+        )  # fmt: skip
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
+        core.run_until_idle()
+    return core
+
+
+def likely_s(core: VirtualCore, key: str) -> float | None:
+    (found,) = core.expected(key)
+    return None if found.likely_ns is None else (found.likely_ns - core.now_ns) / SECOND
+
+
+@pytest.mark.parametrize(
+    ("run_s", "repeats", "first", "behind"),
+    [("100", 2, 100, 150), ("100", 3, 100, 150), ("500", 2, 100, 200)],
+)
+def test_an_ask_starts_with_its_first_repeat(
+    run_s: str, repeats: int, first: float, behind: float
+) -> None:
+    """All repeats together need not fit at once; those behind them wait for the last."""
+    core = waiting_in(
+        "fifo", ("root.a", "r1", 2_000, 1, "100"), ("root.a", "r2", 2_000, 1, run_s),
+        ("root.a", "x", 2_000, repeats, "50"), ("root.a", "y", 2_000, 1, "50"),
+    )  # fmt: skip
+    assert likely_s(core, "x") == pytest.approx(first, abs=4)
+    assert likely_s(core, "y") == pytest.approx(behind, abs=8)
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "sjf", "fifo"])
+def test_nothing_is_said_of_what_may_not_pass_one_that_never_fits(policy: str) -> None:
+    core = waiting_in(
+        policy, ("root.a", "r", 2_000, 1, "100"), ("root.a", "big", 9_000, 1, "10"),
+        ("root.a", "small", 3_000, 1, "50"),
+    )  # fmt: skip
+    assert likely_s(core, "big") is None
+    core.advance_to(core.now_ns + 50 * SECOND)
+    expected = likely_s(core, "small")
+    done(core, "r")
+    core.advance_to(core.now_ns + 900 * SECOND)
+    assert (expected is None) == core.explain("small", "small").waits == (policy != "fifo")
+
+
+def done(core: VirtualCore, key: str) -> None:
+    release = si.AllocationRelease(application_id=key, allocation_key=key)
+    releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+    core.run_until_idle()

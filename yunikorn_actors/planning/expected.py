@@ -10,7 +10,7 @@ beside the core, from a replica.
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from heapq import heappop, heappush
-from itertools import count
+from itertools import count, islice
 from math import exp
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, cast
@@ -39,6 +39,8 @@ from yunikorn_actors.values.resource import Resource, charge
 
 PLANNED_MAX: Final = 300
 """So many asks are planned ahead; those behind them have a position and no interval."""
+PIECES_MAX: Final = 4
+"""In so many pieces the repeats of an ask are planned: it starts with the first one."""
 REPEATS_MAX: Final = 10_000
 """So many repeats are put in order one by one; behind them those of an ask stay together."""
 RUNS_MAX: Final = 60
@@ -144,6 +146,10 @@ class _Job(NamedTuple):
     node: str = ""
     """The one that it requires."""
 
+    @property
+    def name(self) -> _Name:
+        return self.app.id, self.asks[0].spec.key
+
 
 class Expectations:
     """Of one partition; a follower shows it each fact before that is applied to the replica."""
@@ -247,7 +253,8 @@ class Expectations:
             yield
         jobs.sort(key=itemgetter(0))
         # Those that a run limit bars have no time: when it ends is not planned.
-        planned = [job for _, job in jobs[:PLANNED_MAX] if _may_start(state, job.app)]
+        first = {*islice(dict.fromkeys(job.name for _, job in jobs), PLANNED_MAX)}
+        planned = [job for _, job in jobs if job.name in first and _may_start(state, job.app)]
         starts: list[dict[_Name, int]] = [{} for _ in SHARES]
         due_ns = NEVER_NS
         for share, found_starts in zip(SHARES, starts, strict=True):
@@ -290,16 +297,20 @@ class Expectations:
         for job in jobs:
             path, need = job.app.queue.path, _need(job.app, job.size, job.node)
             run_ns = runs.expected(path, job.app.spec.user, job.runtime_ns, share)
-            start_ns = profile.earliest(need, run_ns, last.get(path, 0))
+            from_ns = last.get(path, 0)
+            is_barred = from_ns >= NEVER_NS
+            start_ns = NEVER_NS if is_barred else profile.earliest(need, run_ns, from_ns)
             yield
+            # In first-come order nothing overtakes it, also where it never starts.
+            if job.is_strict:
+                last[path] = start_ns
             # Never: what it would have to wait for has no end, or is too small.
             if start_ns >= NEVER_NS:
                 continue
             profile.take(start_ns, _end(start_ns, run_ns), need)
-            planned.update(((job.app.id, ask.spec.key), start_ns) for ask in job.asks)
-            # In first-come order nothing overtakes it.
-            if job.is_strict:
-                last[path] = start_ns
+            for ask in job.asks:
+                # An ask starts when the first of its repeats does.
+                planned.setdefault((job.app.id, ask.spec.key), start_ns)
         return min((end_ns for _, end_ns in running), default=NEVER_NS)
 
     def _interval(self, expected: Expected, times: list[int], now_ns: int) -> Expected:
@@ -504,13 +515,24 @@ def _jobs(leaf: QueueView, order: list[tuple[Application, Ask]]) -> Iterator[_Jo
             if ask.spec.placeholder:
                 gangs.setdefault(app.id, []).append(ask)
             continue
-        size = {kind: amount * ask.remaining for kind, amount in ask.spec.resource.items()}
-        node = ask.spec.required_node
-        yield _Job(app, (ask,), size, runtime_of(app, ask.spec), is_strict, node)
+        runtime_ns, node = runtime_of(app, ask.spec), ask.spec.required_node
+        for repeats in _pieces(ask.remaining):
+            size = {kind: amount * repeats for kind, amount in ask.spec.resource.items()}
+            yield _Job(app, (ask,), size, runtime_ns, is_strict, node)
     for app in dict.fromkeys(app for app, _ in order if app.id in gangs):
         asks = tuple(gangs[app.id])
         runtime_ns = max(runtime_of(app, it.spec) for it in asks)
         yield _Job(app, asks, app.spec.placeholder_ask, runtime_ns, is_strict)
+
+
+def _pieces(repeats: int) -> Iterator[int]:
+    """Yield what is planned by itself: each repeat, or the first one and so many equal parts."""
+    yield 1
+    left = repeats - 1
+    each = max(1, -(-left // (PIECES_MAX - 1)))
+    while left > 0:
+        yield min(each, left)
+        left -= each
 
 
 def _may_start(state: PartitionState, app: Application) -> bool:
