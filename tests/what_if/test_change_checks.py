@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 from support import RM
 
 from tests.what_if.test_simulate import asks, busy, node
@@ -227,3 +228,18 @@ def test_a_limit_that_others_share_is_named(core: VirtualCore) -> None:
         limit = Reconfigure(queue="root.a", max={"vcore": 4_000}, **whose)  # type: ignore[arg-type]
         noted = core.simulate(*config, Change(limit, after_s=1), until=2).assumptions
         assert f"change 2: it changes the limit of {words}, which they share" in noted
+
+
+ANOTHER = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
+
+
+def test_who_makes_a_change_that_names_no_manager_is_in_the_answer() -> None:
+    core = busy("proposing")
+    change = structs.replace(node("n9", 1_000), rm_id="")
+    note = f"changes that name no resource manager are made by {RM}, the first"
+    assert note not in core.simulate(change, until=0).assumptions
+    other = si.RegisterResourceManagerRequest(rm_id="rm-2", config=ANOTHER, policy_group="two")
+    core.register_resource_manager(other, si.ResourceManagerCallback())
+    core.run_until_idle()
+    assert note in core.simulate(change, until=0).assumptions
+    assert note not in core.simulate(node("n9", 1_000), until=0).assumptions

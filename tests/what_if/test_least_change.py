@@ -374,3 +374,45 @@ def test_a_node_has_whole_devices_of_a_model_that_will_do(
     )  # fmt: skip
     smaller = Option("node", "", (structs.replace(change, nodes=(less,)),))
     assert not done(with_devices(topology), smaller, wanted)
+
+
+@both
+def test_nothing_is_done_in_partitions_of_others(topology: TopologyName) -> None:
+    """Another resource manager may be away, and then makes no change."""
+    core = busy(topology)
+    request = si.RegisterResourceManagerRequest(rm_id="rm-2", config=PLACED, policy_group="two")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    theirs = structs.replace(node("n9", 4_000), rm_id="rm-2")
+    drained = structs.replace(theirs.nodes[0], action=si.ActionFromRM.CREATE_DRAIN)
+    core.update_node(structs.replace(theirs, nodes=(drained,)))
+    core.run_until_idle()
+    core.resource_manager_lost("rm-2")
+    core.run_until_idle()
+    assert [it.kind for it in least(core, asks("3")).options] == ["raise", "wait"]
+
+
+@both
+def test_an_ask_that_waits_in_several_partitions_is_named_with_its_own(
+    topology: TopologyName,
+) -> None:
+    root = "{name: root, submitacl: '*', queues: [{name: a}]}"
+    parts = ", ".join(f"{{name: {it}, queues: [{root}]}}" for it in ("default", "gpu"))
+    core = VirtualCore(topology=topology).start()
+    request = si.RegisterResourceManagerRequest(rm_id=RM, config=f"partitions: [{parts}]")
+    core.register_resource_manager(request, si.ResourceManagerCallback())
+    for partition, vcore in (("default", 2_000), ("gpu", 3_000)):
+        app = si.AddApplicationRequest(
+            application_id="app", queue_name="root.a", partition_name=partition,
+            ugi=si.UserGroupInformation(user="ann"),
+        )  # fmt: skip
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
+        (ask,) = asks("1", vcore=vcore).asks
+        asked = structs.replace(ask, partition_name=partition)
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(asked,)))
+    core.run_until_idle()
+    state = state_of(core._simulator)
+    known = rf"name it as \[{RM}\]default/app/1 or \[{RM}\]gpu/app/1"
+    with pytest.raises(InvalidRequest, match=known):
+        least_changes(state, Wanted((), (("app", "1"),)))
+    (option,) = least_changes(state, Wanted((), ((f"[{RM}]gpu/app", "1"),))).options
+    assert option.text == "add a node with vcore 3 to partition gpu"

@@ -90,10 +90,11 @@ def until_fault(options: argparse.Namespace) -> str | None:
 
 
 def _named_ask(text: str) -> AskName:
-    application, is_given, key = text.partition("/")
-    if not (application and is_given and key):
+    partition, _, name = text.partition("/") if text.startswith("[") else ("", "", text)
+    application, _, key = name.partition("/")
+    if not (application and key):
         raise argparse.ArgumentTypeError(f"{text!r} is no APPLICATION/KEY")
-    return application, key
+    return "/".join(filter(None, (partition, application))), key
 
 
 def run(options: argparse.Namespace) -> int:

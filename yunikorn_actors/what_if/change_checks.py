@@ -62,6 +62,10 @@ def checked(
             except (InvalidRequest, ConfigError) as error:
                 raise InvalidRequest(f"{change.where}: {_worded(error)}") from None
         check.end_moment()
+    managers = state.registered.managers
+    if len(managers) > 1 and not all(it.request.rm_id for it in changes):
+        first = managers[0].registration.rm_id
+        check.notes.append(f"changes that name no resource manager are made by {first}, the first")
     return ready, check.notes
 
 

@@ -124,11 +124,23 @@ class _Asked(NamedTuple):
     """What is to start of an ask."""
 
     repeats: int
-    size: Resource
-    node: str
-    """The one that it requires; empty where any will do."""
-    models: str
-    """Of devices that will do, if not all do."""
+    resource: Resource
+    required_node: str
+    """Empty where any will do."""
+    gpu_model: str
+    """Models of devices that will do, if not all do."""
+
+
+def _asked_by(ask: si.AllocationAsk) -> _Asked:
+    size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
+    required, models = (ask.tags.get(tag, "") for tag in (TAG_REQUIRED_NODE, GPU_MODEL))
+    return _Asked(ask.max_allocations, size, required, models)
+
+
+def _is_called(full: FullName, name: AskName) -> bool:
+    """Whether a name means this ask; its partition may stand before the application."""
+    partition, application, key = full
+    return name in {(application, key), (f"{partition}/{application}", key)}
 
 
 _Knob = Bound | str | Act
@@ -202,11 +214,13 @@ class _Search:
         self._others: dict[tuple[str, str], list[tuple[int, Resource]]] = {}
         """What waits beside what is wanted, by application: how often, and its size."""
         self._take_asks()
-        self._apps = {name[:2] for name in self._asks}
+        self._apps = dict.fromkeys(name[:2] for name in self._asks)
         """Their partition and id."""
+        self._concerned = dict.fromkeys(name for name, _ in self._apps)
+        """Their partitions: what is done in others makes no room for them."""
         (self._partition, *_), first = next(iter(self._asks.items()))
         nodes = state.images.get(self._partition, {"nodes": ()})["nodes"]
-        self._required = next((it for it in nodes if it["node_id"] == first.node), None)
+        self._required = next((it for it in nodes if it["node_id"] == first.required_node), None)
         """The node that is enlarged where another one would not help."""
         alike = nodes if self._required is None else [self._required]
         self._has_devices = any(GPU_DEVICES in it["attributes"] for it in alike)
@@ -223,33 +237,37 @@ class _Search:
         """What waits already decides with the changes that are tried, before what is wanted."""
 
     def _take_asks(self) -> None:
-        found: dict[AskName, tuple[str, _Asked]] = {}
-        for partition, it in asks_in(self._changes):
-            size = {} if it.resource_ask is None else it.resource_ask.amounts()
-            required, models = (it.tags.get(tag, "") for tag in (TAG_REQUIRED_NODE, GPU_MODEL))
-            asked = _Asked(it.max_allocations, size, required, models)
-            found[it.application_id, it.allocation_key] = partition, asked
-        names = self._wanted.asks or tuple(found)
-        for partition, app in _apps(self._state):
-            for key, ask in app["asks"].items():
-                name, count, spec = (_id(app), key), ask["remaining"], ask["spec"]
-                if count and name in names and found.get(name, (partition,))[0] == partition:
-                    required, models = (spec.get(it, "") for it in ("required_node", "gpu_model"))
-                    asked = _Asked(count, spec["resource"], required, models)
-                    found.setdefault(name, (partition, asked))
-                elif count:
-                    others = self._others.setdefault((partition, _id(app)), [])
-                    others.append((count, spec["resource"]))
-        for name in names:
-            if name not in found:
-                raise InvalidRequest(
-                    f"least change: ask {'/'.join(name)}: it neither waits nor is brought by a "
-                    "change: name one that does"
-                )
-            partition, asked = found[name]
-            self._asks[partition, *name] = asked
-        if not names:
+        brought = {
+            (partition, it.application_id, it.allocation_key): _asked_by(it)
+            for partition, it in asks_in(self._changes)
+        }
+        waiting = {
+            (partition, _id(app), key): _Asked(
+                ask["remaining"], *(ask["spec"].get(it, "") for it in _Asked._fields[1:])
+            )
+            for partition, app in _apps(self._state)
+            for key, ask in app["asks"].items()
+            if ask["remaining"]
+        }
+        for name in self._wanted.asks:
+            called = [it for it in brought if _is_called(it, name)] or [
+                it for it in waiting if _is_called(it, name)
+            ]
+            what = f"least change: ask {'/'.join(name)}: it"
+            if not called:
+                problem = "neither waits nor is brought by a change: name one that does"
+                raise InvalidRequest(f"{what} {problem}")
+            if len(called) > 1:
+                known = " or ".join(map("/".join, called))
+                raise InvalidRequest(f"{what} is in several partitions: name it as {known}")
+            self._asks[called[0]] = (waiting | brought)[called[0]]
+        if not self._wanted.asks:
+            self._asks = brought
+        if not self._asks:
             raise InvalidRequest("least change: name an ask that is to start")
+        for full, it in waiting.items():
+            if full not in self._asks:
+                self._others.setdefault(full[:2], []).append((it.repeats, it.resource))
 
     def found(self) -> LeastChange:
         course = self._tried((), until_s=self._wanted.within_s)
@@ -270,9 +288,10 @@ class _Search:
 
     def _searches(self) -> Iterator[tuple[str, "_Searching"]]:
         """Yield all, or what needs no resource manager that is away: such a one changes nothing."""
-        asked = {name[0] for name in self._asks}
-        managers = [it for it in self._state.registered.managers if asked & it.epochs.keys()]
-        is_away = any(map(self._state.is_away, managers))
+        known = self._state.registered.managers
+        is_away = any(
+            self._state.is_away(it) for it in known if self._concerned.keys() & it.epochs.keys()
+        )
         yield from (it for it in _SEARCHES.items() if it[1] is _Search._waits or not is_away)
 
     def _answer(self, course: Course, unsearched: Sequence[str] = ()) -> LeastChange:
@@ -389,13 +408,13 @@ class _Search:
     @property
     def _model(self) -> dict[str, str]:
         """Return the attribute of a node whose devices will do; empty where any will."""
-        models = next(filter(None, (it.models for it in self._asks.values())), "")
+        models = next(filter(None, (it.gpu_model for it in self._asks.values())), "")
         return {GPU_MODEL: models.partition("|")[0]} if models else {}
 
     # -- raises, and room on a node
 
     def _raises(self) -> Iterator[Option]:
-        kinds = sorted({kind for it in self._asks.values() for kind in it.size})
+        kinds = sorted({kind for it in self._asks.values() for kind in it.resource})
         # With all the room there is, others that wait may take it: so first as much as is wanted.
         raised, lifted = self._lifts()
         small: Plan = {kind: self._whole(kind) for kind in kinds}
@@ -418,7 +437,7 @@ class _Search:
     def _whole(self, kind: str) -> int:
         if kind == APPS:
             return len(self._apps)
-        return sum(it.repeats * it.size.get(kind, 0) for it in self._asks.values())
+        return sum(it.repeats * it.resource.get(kind, 0) for it in self._asks.values())
 
     def _least(self, plan: Plan) -> Iterator[Option]:
         """Put back bounds that need not be lifted, then bring down the rest one by one."""
@@ -504,7 +523,7 @@ class _Search:
         """Return what may be enough for what is wanted: in a queue all of it, on a node some."""
         if isinstance(name, Bound):
             return (self._missing.used[name] + self._whole(name.kind),)
-        own = ((it.repeats, it.size) for it in self._asks.values())
+        own = ((it.repeats, it.resource) for it in self._asks.values())
         return _sums(own, name, SUMS_MAX)
 
     def _sums_of_others(self, kind: str) -> set[int]:
@@ -516,7 +535,7 @@ class _Search:
 
     def _bounds(self) -> Iterator[Bound]:
         """Yield each maximum that may concern what is wanted, along the path of its queue."""
-        kinds = {APPS, *(kind for it in self._asks.values() for kind in it.size)}
+        kinds = {APPS, *(kind for it in self._asks.values() for kind in it.resource)}
         found = (
             bound
             for place in dict.fromkeys(self._places())
@@ -544,7 +563,10 @@ class _Search:
     # -- what is done to what is there
 
     def _undrained(self) -> Iterator[Option]:
-        nodes = [(name, it) for name, image in self._state.images.items() for it in image["nodes"]]
+        images = self._state.images
+        nodes = [
+            (name, it) for name in self._concerned if name in images for it in images[name]["nodes"]
+        ]
         action = _A.DRAIN_TO_SCHEDULABLE
         yield from self._done(
             Act("open", it["node_id"], partial(_node, name, it["node_id"], action))
@@ -557,7 +579,7 @@ class _Search:
         yield from self._done(
             act
             for name, app in _apps(self._state)
-            if (name, _id(app)) not in self._apps
+            if name in self._concerned and (name, _id(app)) not in self._apps
             for act in _work(name, app)
         )
 
@@ -579,7 +601,7 @@ class _Search:
 
         if len(acts) > SETS_MAX and self._wanted.within_s == 0:
             asked = self._asks.values()
-            sizes = [it.size for it in asked for _ in range(min(it.repeats, SUMS_MAX))]
+            sizes = [it.resource for it in asked for _ in range(min(it.repeats, SUMS_MAX))]
             for likely in filter(help_, self._missing.likely(acts, sizes, lifted)):
                 return self._needed(likely, lifted)
         acts = acts[:SETS_MAX]

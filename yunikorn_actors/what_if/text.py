@@ -67,7 +67,7 @@ def basis_lines(answer: Answer | LeastChange) -> Iterator[str]:
 def difference_lines(answer: Answer) -> Iterator[str]:
     """Yield ask by ask what fares otherwise, then whose that is."""
     differences = answer.differences
-    where = _Where(it.partition for it in differences)
+    where = _Where([*answer.revisions, *(it.partition for it in differences)])
     if not differences:
         yield "nothing fares otherwise"
     line = partial(_difference, where, _nevers(answer))
