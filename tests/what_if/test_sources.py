@@ -678,6 +678,19 @@ def test_what_a_dump_of_the_go_core_lacks_is_named() -> None:
     assert [it for it in (*LACKING.values(), under_way) if it not in lacks] == []
 
 
+def test_what_is_of_a_partition_that_a_dump_does_not_describe_is_named() -> None:
+    dump = _go()
+    parts = {it["name"]: it for it in dump["partitions"]}
+    parts["default"]["name"] = "[mycluster]default"
+    assert state_from_dump(dump).images == state_from_dump(_go()).images
+    dump["applications"][0]["partition"] = dump["nodes"][0]["partitionName"] = "gone"
+    names = [dump["applications"][0]["applicationID"]]
+    names += [it["nodeID"] for it in dump["nodes"][0]["nodesInfo"]]
+    lacks = state_from_dump(dump).lacks
+    (line,) = [it for it in lacks if it.startswith("what is of a partition that it does not")]
+    assert all(f"{name} of gone" in line for name in names)
+
+
 def test_a_dump_of_the_go_core_has_no_revision() -> None:
     state = state_from_dump(_go())
     assert set(simulate(state, until=0).revisions.values()) == {0}

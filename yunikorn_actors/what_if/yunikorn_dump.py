@@ -30,6 +30,7 @@ from yunikorn_actors.messages.rm_events import Capabilities, RMHeldBack
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.state.snapshot import Image
 from yunikorn_actors.values import tags
+from yunikorn_actors.values.close_names import first_few
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.what_if.core_state import CoreState, state_of
@@ -115,10 +116,13 @@ class _YunikornDump:
         if not clusters:
             raise ValueError("there is none, so nothing is known of a cluster")
         self._rm_id = clusters[0][0]
-        self._partitions = {name for rm_id, name in clusters if rm_id == self._rm_id}
+        own = (name for rm_id, name in clusters if rm_id == self._rm_id)
+        self._partitions = {*map(short_partition_name, own)}
         self._others = sorted({rm_id for rm_id, _ in clusters} - {self._rm_id})
         self._draining: set[str] = set()
         """Queues that are no more in the configuration."""
+        self._elsewhere: set[str] = set()
+        """Applications and nodes of partitions that the dump does not describe."""
         self._left_out: set[str] = set()
         """Keys of the configuration that this version does not know."""
         self._applications = self._active()
@@ -161,7 +165,7 @@ class _YunikornDump:
         yield from left_states(states)
         for what, those in self._unreadable().items():
             if those:
-                yield f"{what}: {', '.join(sorted(those))}"
+                yield f"{what}: {first_few(sorted(those))}"
 
     def _unreadable(self) -> dict[str, set[str]]:
         """Name what the dump says, and a core that begins cannot be given."""
@@ -187,6 +191,7 @@ class _YunikornDump:
                 it["name"] for it in parts if it.get("state") == "Draining"
             },
             "limits of queues that drain": self._draining,
+            "what is of a partition that it does not describe": self._elsewhere,
         }
 
     # -- what is reported
@@ -216,10 +221,16 @@ class _YunikornDump:
             self._path.at("application", f"{number} of the list")
             self._path.at("application", it["applicationID"])
             app = {**it, "submissionTime": whole("submissionTime", it["submissionTime"])}
-            is_ours = short_partition_name(app["partition"]) in self._partitions
-            if is_ours and app["applicationState"] not in _OVER:
+            if app["applicationState"] not in _OVER and self._is_ours(app["partition"], it):
                 active.append(app)
         return sorted(active, key=lambda it: it["submissionTime"])
+
+    def _is_ours(self, partition: str, it: Row) -> bool:
+        is_ours = short_partition_name(partition) in self._partitions
+        if not is_ours:
+            name = it.get("applicationID") or it["nodeID"]
+            self._elsewhere.add(f"{name} of {partition}")
+        return is_ours
 
     def _new_applications(self) -> Iterator[si.AddApplicationRequest]:
         for app in self._applications:
@@ -248,7 +259,7 @@ class _YunikornDump:
             for number, node in enumerate(_rows(part, "nodesInfo"), 1):
                 self._path.at("node", f"{number} of the list")
                 self._path.at("node", node["nodeID"])
-                if name in self._partitions:
+                if self._is_ours(name, node):
                     yield name, node
 
     def _new_nodes(self) -> Iterator[si.NodeInfo]:
