@@ -610,3 +610,11 @@ def test_a_manager_that_is_away_confirms_nothing(topology: TopologyName) -> None
     found = least_changes(core_state.state_of(core._simulator), Wanted((), (("app", "3"),)))
     assert ([it.kind for it in found.options], found.fits) == ([], False)
     assert "is away" in found.waits[0].text
+
+
+@both
+def test_what_ends_in_one_moment_is_counted(topology: TopologyName) -> None:
+    core = busy(topology)
+    together = "2 ends come in one moment with others: the core decides by all of them at once"
+    assert together in core.simulate(asks("3")).assumptions
+    assert together not in core.simulate(asks("3"), until=80).assumptions

@@ -291,6 +291,7 @@ class Run:
     def _pass_to(self, now_ns: int) -> None:
         simulator = self._simulator
         simulator.advance(now_ns - simulator.now_ns)
+        ended = 0
         while self._ends and self._ends[0][0] <= now_ns:
             _, _, name, allocation, why = heapq.heappop(self._ends)
             found = self._find(name, allocation.spec.application_id, allocation.uuid)
@@ -298,7 +299,9 @@ class Run:
                 self._latest_ns = now_ns
                 if why is None:
                     self._given_back.add(allocation.uuid)
-                self._release(name, allocation, _T.STOPPED_BY_RM if why is None else why)
+                ended += self._release(name, allocation, _T.STOPPED_BY_RM if why is None else why)
+        if ended > 1:
+            self.counts["together"] += ended
         self._make_changes()
         self._settle()
 

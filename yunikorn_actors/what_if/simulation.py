@@ -122,6 +122,7 @@ def beginning(
 
 WORDS: Final = {
     "declared": "1 run time is as declared|{} run times are as declared",
+    "together": "{} ends come in one moment with others: the core decides by all of them at once",
     "undeclared": (
         "of 1 allocation no run time is known: it does not end|"
         "of {} allocations no run time is known: they do not end"
