@@ -97,11 +97,11 @@ def test_what_the_words_become() -> None:
 
 
 def test_devices_are_counted_as_a_program_counts_them() -> None:
-    (change,) = parse_changes(steps_of("node", "cpu=16,gpu=8,gpu_model=V100"), "x")
+    (change,) = parse_changes(steps_of("node", "cpu=16,gpu=8,gpu-model=V100"), "x")
     (node,) = change.request.nodes  # type: ignore[union-attr]
     assert node.schedulable_resource == si.Resource.of({"vcore": 16_000, "gpu": 8_000})
     assert node.attributes.items() >= {(GPU_DEVICES, "8"), (GPU_MODEL, "V100")}
-    (change,) = parse_changes(steps_of("ask", "app=a,gpu=0.6,gpu_model=V100|A100,runtime=9"), "x")
+    (change,) = parse_changes(steps_of("ask", "app=a,gpu=0.6,gpu-model=V100|A100,runtime=9"), "x")
     (ask,) = change.request.asks  # type: ignore[union-attr]
     assert ask.resource_ask == si.Resource.of({"gpu": 600})
     assert ask.tags == {GPU_MODEL: "V100|A100", "yunikorn-actors/runtime": "9"}

@@ -19,11 +19,11 @@ NEW: Final = "what-if"
 """The first application, gang, ask or node that is given no name; others have a number behind."""
 _KINDS: Final = {"cpu": "vcore", "gpus": GPU}
 _OF_APP: Final = ("queue", "user")
-_TAGS: Final = {"runtime": TAG_RUNTIME, "gpu_model": GPU_MODEL}
+_TAGS: Final = {"runtime": TAG_RUNTIME, "gpu-model": GPU_MODEL}
 _NAMES: Final = {
     "ask": ("app", *_OF_APP, "key", "count", "priority", "node", *_TAGS, "partition"),
     "gang": ("app", *_OF_APP, "count", "priority", *_TAGS, "partition"),
-    "node": ("id", "count", "partition", "gpu_model"),
+    "node": ("id", "count", "partition", "gpu-model"),
 }
 """By option; what has another name is an amount."""
 _WHOLE: Final = ("count", "priority")
@@ -155,7 +155,7 @@ def _tags(words: Step) -> Step:
 
 
 def _node(words: Step, amounts: Step, name: str) -> list[Step]:
-    attributes = {GPU_MODEL: words.pop("gpu_model")} if "gpu_model" in words else {}
+    attributes = {GPU_MODEL: words.pop("gpu-model")} if "gpu-model" in words else {}
     if GPU in amounts:
         attributes[GPU_DEVICES] = str(amounts[GPU] // WHOLE)
     return [{"create_node": {"id": name, "capacity": amounts, "attributes": attributes} | words}]

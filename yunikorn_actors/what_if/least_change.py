@@ -127,14 +127,20 @@ class _Asked(NamedTuple):
     resource: Resource
     required_node: str
     """Empty where any will do."""
-    gpu_model: str
-    """Models of devices that will do, if not all do."""
+    models: str
+    """Of devices that will do, if not all do."""
 
 
 def _asked_by(ask: si.AllocationAsk) -> _Asked:
     size = {} if ask.resource_ask is None else ask.resource_ask.amounts()
     required, models = (ask.tags.get(tag, "") for tag in (TAG_REQUIRED_NODE, GPU_MODEL))
     return _Asked(ask.max_allocations, size, required, models)
+
+
+def _asked_of(ask: Mapping[str, Any]) -> _Asked:
+    spec = ask["spec"]
+    models = spec.get("tags", {}).get(GPU_MODEL, "")
+    return _Asked(ask["remaining"], spec["resource"], spec.get("required_node", ""), models)
 
 
 def _is_called(full: FullName, name: AskName) -> bool:
@@ -242,9 +248,7 @@ class _Search:
             for partition, it in asks_in(self._changes)
         }
         waiting = {
-            (partition, _id(app), key): _Asked(
-                ask["remaining"], *(ask["spec"].get(it, "") for it in _Asked._fields[1:])
-            )
+            (partition, _id(app), key): _asked_of(ask)
             for partition, app in _apps(self._state)
             for key, ask in app["asks"].items()
             if ask["remaining"]
@@ -408,7 +412,7 @@ class _Search:
     @property
     def _model(self) -> dict[str, str]:
         """Return the attribute of a node whose devices will do; empty where any will."""
-        models = next(filter(None, (it.gpu_model for it in self._asks.values())), "")
+        models = next(filter(None, (it.models for it in self._asks.values())), "")
         return {GPU_MODEL: models.partition("|")[0]} if models else {}
 
     # -- raises, and room on a node
