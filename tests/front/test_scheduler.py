@@ -174,6 +174,11 @@ SENSELESS: dict[str, tuple[Callable[[Scheduler, Application], object], str]] = {
     "empty key": (lambda _, app: app.ask("", vcore=1), "ask: '' is no key"),
     "amount twice": (lambda _, app: app.ask("x", vcore=1, resources={"vcore": 1}), "ask: vcore is given twice"),
     "no repeat": (lambda _, app: app.ask("x", vcore=1, count=0), "ask: count: "),
+    "more than one request takes": (lambda _, app: app.ask("x", vcore=1, count=100_001), "ask: count: must be a whole number from 1 to 100000"),
+    "groups of more than one request takes": (
+        lambda s, _: s.application("g", user="ann", gang={name: {"count": 60_000, "vcore": 1} for name in "ab"}),
+        "gang: asks: must have at most 100000 items",
+    ),
     "huge priority": (lambda _, app: app.ask("x", vcore=1, priority=2**40), "ask: priority: "),
     "long key": (lambda _, app: app.ask("x" * 2000, vcore=1), "ask: key: must be at most 1024"),
     "fits is a text": (lambda _, app: app.ask("x", vcore=1, fits="n1"), "ask: fits: "),  # type: ignore[call-overload]

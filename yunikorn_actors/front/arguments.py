@@ -19,7 +19,7 @@ from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.policies.inputs import declared_ns
 from yunikorn_actors.policies.registry import ELSEWHERE, NO_POLICIES, Policies, Policy
 from yunikorn_actors.runtime.core_arguments import read_config
-from yunikorn_actors.si.form import flaw_of
+from yunikorn_actors.si.form import MOST_ITEMS, flaw_of
 from yunikorn_actors.si.wire import SiMessage
 from yunikorn_actors.values.devices import DEVICES_MAX, WHOLE, number_of
 from yunikorn_actors.values.durations import NEVER_NS
@@ -96,8 +96,8 @@ def check_arguments(call: str, request: SiMessage) -> None:
     flaw = flaw_of(request)
     if flaw is None:
         return
-    # The item has one request, so its number is left out.
-    argument = flaw.path.partition("].")[2]
+    # The item has one request, so its number is left out; a list that is too long has no item to name.
+    argument = flaw.path.partition("].")[2] or flaw.path.lstrip(".")
     for field, name in _ARGUMENTS.items():
         argument = argument.replace(field, name)
     raise InvalidRequest(f"{call}: {argument}: {flaw.reason}")
@@ -268,10 +268,10 @@ def read_several(what: str, items: Iterable[T]) -> tuple[T, ...]:
 
 
 def read_count(what: str, count: object) -> int:
-    # True is an int as well, and no number that anyone means.
-    if type(count) is not int or not 0 < count <= _MILLION:
+    # True is an int as well, and no number that anyone means. All of them go in one request.
+    if type(count) is not int or not 0 < count <= MOST_ITEMS:
         raise InvalidRequest(
-            f"{what}: count: must be a whole number from 1 to a million, not {shown(count)}"
+            f"{what}: count: must be a whole number from 1 to {MOST_ITEMS}, not {shown(count)}"
         )
     return count
 
