@@ -96,7 +96,7 @@ def check_arguments(call: str, request: SiMessage) -> None:
     flaw = flaw_of(request)
     if flaw is None:
         return
-    # The item has one request, so its number is left out; a list that is too long has no item to name.
+    # The item has one request, so its number is left out. A list that is too long has no item.
     argument = flaw.path.partition("].")[2] or flaw.path.lstrip(".")
     for field, name in _ARGUMENTS.items():
         argument = argument.replace(field, name)
