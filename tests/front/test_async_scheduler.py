@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable, Coroutine
 
 import pytest
 from fronting import PATIENCE_S, QUEUES
@@ -15,6 +16,7 @@ from yunikorn_actors import (
     AsyncLease,
     AsyncResourceManagerCallback,
     AsyncScheduler,
+    AsyncSchedulerCore,
     CoreStopped,
     Duplicate,
     InvalidRequest,
@@ -99,6 +101,63 @@ async def test_cancelling_withdraws_the_ask() -> None:
         await asyncio.wait([waiting])
         await until(lambda: "big" not in app._record.by_key)
         assert "n1" == (await placed(app.ask("big", vcore=1))).node_id
+
+
+async def _alone(future: "asyncio.Future[AsyncLease]") -> AsyncLease:
+    return await future
+
+
+async def _in_a_timeout(future: "asyncio.Future[AsyncLease]") -> AsyncLease:
+    async with asyncio.timeout(PATIENCE_S):
+        return await future
+
+
+async def _gathered(future: "asyncio.Future[AsyncLease]") -> AsyncLease:
+    # Beside one that is never done, so that `gather` has not taken the lease.
+    leases = await asyncio.gather(future, asyncio.get_running_loop().create_future())
+    lease: AsyncLease = leases[0]
+    return lease
+
+
+@pytest.mark.parametrize("wait", [_alone, _in_a_timeout, _gathered])
+@on_a_loop
+async def test_a_lease_that_comes_as_its_wait_is_cancelled_goes_back(
+    wait: Callable[["asyncio.Future[AsyncLease]"], Coroutine[None, None, AsyncLease]],
+) -> None:
+    """The future is done, and the task that awaits it is cancelled before it is resumed."""
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        future = app.ask("t", vcore=4)
+        found = list[bool]()
+
+        def cancel(_: object) -> None:
+            found.append(task.cancel())
+
+        # Added before the task awaits it, so this is called before the task is resumed.
+        future.add_done_callback(cancel)
+        task = asyncio.create_task(wait(future))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [True] == found
+        assert future.done()
+        assert not future.cancelled(), "the race did not take place: the lease came too late"
+        assert "released" == future.result().state
+        assert "next" == (await placed(app.ask("next", vcore=4))).key
+
+
+@on_a_loop
+async def test_a_lease_that_somebody_has_stays_when_its_future_is_cancelled() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        awaited, read = app.ask("t", vcore=1, count=2)
+        lease = await awaited
+        await asyncio.wait([read])
+        assert "held" == read.result().state
+        assert not awaited.cancel()
+        assert not read.cancel()
+        assert ["held", "held"] == [lease.state, read.result().state]
 
 
 @on_a_loop
@@ -296,3 +355,18 @@ async def test_a_rejected_node_says_why() -> None:
         with pytest.raises(NodeRejected, match="nowhere"):
             await s.add_node("n1", vcore=4)
         assert [] == list(s.nodes)
+
+
+@on_a_loop
+async def test_closing_a_front_that_was_refused_leaves_the_core_to_the_other() -> None:
+    core = AsyncSchedulerCore()
+    async with AsyncScheduler(QUEUES, core=core) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        lease = await placed(app.ask("t", vcore=1))
+        other = AsyncScheduler(QUEUES, core=core, rm_id="rm-2")
+        with pytest.raises(CoreStopped, match="a core is started once"):
+            await other.start()
+        await other.close()
+        assert "held" == lease.state
+        assert "u" == (await placed(app.ask("u", vcore=1))).key

@@ -17,6 +17,7 @@ from yunikorn_actors import (
     AskRejected,
     AskWithdrawn,
     ConfigError,
+    CoreStopped,
     Duplicate,
     InvalidRequest,
     Lease,
@@ -25,6 +26,7 @@ from yunikorn_actors import (
     Running,
     Scheduler,
     SchedulerClosed,
+    SchedulerCore,
     UnknownAsk,
     UnknownName,
     si,
@@ -597,3 +599,20 @@ def test_before_its_start_it_says_how_to_start() -> None:
     s = Scheduler(QUEUES)
     assert "start()" in raised(lambda: s.add_node("n1", vcore=1), SchedulerClosed)
     s.close()
+
+
+def test_closing_a_front_that_was_refused_leaves_the_core_to_the_other() -> None:
+    core = SchedulerCore()
+    with Scheduler(QUEUES, core=core) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        lease = app.ask("t", vcore=1).result(PATIENCE_S)
+        other = Scheduler(QUEUES, core=core, rm_id="rm-2")
+        with pytest.raises(CoreStopped, match="a core is started once"):
+            other.start()
+        other.close()
+        with pytest.raises(CoreStopped, match="a core is started once"):
+            s.start()
+        assert "held" == lease.state
+        assert "u" == app.ask("u", vcore=1).result(PATIENCE_S).key
+    assert "lost" == lease.state, "a front that was refused its second start still stops its core"

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
+from yunikorn_actors.errors import CoreStopped, InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.aio_executor import AsyncLeasedExecutor
 from yunikorn_actors.front.aio_futures import (
@@ -166,7 +166,11 @@ class AsyncScheduler(
         self._operations.callback.program = calls
         self._operations.session.is_inside = lambda: calls.is_answering
         self._operations.session.outbox.loop_thread = threading.get_ident()
-        await self.core.start()
+        try:
+            await self.core.start()
+        except CoreStopped:
+            self._operations.refused_by_core()
+            raise
         try:
             self._operations.open()
             register = self._operations.session.core.register_resource_manager
@@ -183,7 +187,8 @@ class AsyncScheduler(
         timeout = read_timeout("close", timeout)
         # First the records, so that nothing waits for a core that is about to stop.
         self._operations.end(SchedulerClosed("the scheduler was closed"))
-        await self.core.stop(timeout)
+        if self._operations.owns_core:
+            await self.core.stop(timeout)
         await asyncio.to_thread(self._operations.join, timeout)
 
     async def __aenter__(self) -> Self:

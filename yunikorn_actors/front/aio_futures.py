@@ -170,11 +170,38 @@ class CoreLoopFuture(asyncio.Future[T]):
 
 
 class LoopFuture(NoLease, CoreLoopFuture[T]):
-    """The future of a lease."""
+    """The future of a lease, which goes back where nobody can get it any more."""
 
+    _is_taken = False
+    """The program has the result."""
     _lease_remedy = "(await app.ask(...))"
     _with_remedy = "write `async with await app.ask(...) as lease:`"
     _await_remedy = "write `await app.ask(...)`, in asyncio.timeout(10) or with deadline=10"
+
+    def result(self, *timeout: object) -> T:
+        """Return the lease, or raise why there is none."""
+        lease = super().result(*timeout)
+        self._is_taken = True
+        return lease
+
+    def __await__(self) -> Generator[Any, None, T]:
+        lease = yield from super().__await__()
+        self._is_taken = True
+        return lease
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ANN401 - of asyncio
+        """Withdraw the ask; a lease that came at that very moment is given back.
+
+        A timeout cancels what is awaited: the task, `gather` and `wait_for` do so by this call. The
+        future may be done by then while the task that awaits it was not resumed. That task gets
+        `CancelledError` and never the lease.
+        """
+        if self.done() and not self._is_taken and not self.cancelled():
+            # Not by `exception()`: after that asyncio would not warn that nobody looked at it.
+            lease = super().result() if self._exception is None else None
+            if isinstance(lease, AsyncLease):
+                lease.release()
+        return super().cancel(msg)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

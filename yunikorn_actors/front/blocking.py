@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from yunikorn_actors import si
 from yunikorn_actors.core.registered_managers import overrides
-from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
+from yunikorn_actors.errors import CoreStopped, InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import arguments
 from yunikorn_actors.front.application import (
     ASYNC_FITS,
@@ -79,8 +79,8 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         - `grace`: for so many seconds a lease that is wanted back may still be held.
         - `callback`: answers predicates, hears events and so on, as `SchedulerCore` has it; what it
           hears the scheduler has heard before.
-        - `core`: a core with settings, a trace or hooks of its own, not started yet. With a core of
-          yours `fits` has the time that its settings give (`predicate_timeout_ns`).
+        - `core`: a core with settings, a trace or hooks of its own, not started yet, and for this
+          scheduler alone. `fits` has the time that its settings give (`predicate_timeout_ns`).
         - `policies`: your own, by the names that `queues` may use; a core of yours has its own.
         - `rm_id`, `partition`: by which names the core knows this scheduler and its nodes.
         """
@@ -108,7 +108,11 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
 
     def start(self) -> Self:
         """Start the core and register with it."""
-        self.core.start()
+        try:
+            self.core.start()
+        except CoreStopped:
+            self._operations.refused_by_core()
+            raise
         try:
             self._operations.open()
             self.core.register_resource_manager(
@@ -128,7 +132,8 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
         timeout = read_timeout("close", timeout)
         # First the records, so that nothing waits for a core that stops.
         self._operations.end(SchedulerClosed("the scheduler was closed"))
-        self.core.stop(timeout)
+        if self._operations.owns_core:
+            self.core.stop(timeout)
         self._operations.join(timeout)
 
     def __enter__(self) -> Self:

@@ -231,6 +231,8 @@ class Operations(Generic[L]):
             self.session, self._applications, self._asks.past, self.threads
         )
         self._deadlines = Deadlines(self._withdraw_late, self.end)
+        self.owns_core = True
+        """Closing the front stops the core."""
         self.registration = options.registration
         """With the configuration that was loaded last."""
 
@@ -242,6 +244,10 @@ class Operations(Generic[L]):
         self.session.connection = Connection(
             state="connected", address=getattr(self.session.core, "address", "")
         )
+
+    def refused_by_core(self) -> None:
+        """The core was started before: by another front, unless this one is open already."""
+        self.owns_core = self.session.was_opened
 
     def end(self, error: BaseException) -> None:
         """Nothing comes any more: every future, lease and iterator ends with the reason."""

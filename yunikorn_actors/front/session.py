@@ -54,12 +54,13 @@ class Session(Generic[L]):
         """Whether the code that runs was called by the core, which waits for it."""
         # Of this process: in a fork the threads of the core are missing.
         self._process = os.getpid()
+        self.was_opened = False
         self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
         )
 
     def open(self) -> None:
-        self._closed = None
+        self._closed, self.was_opened = None, True
 
     def close(self, reason: CoreError) -> bool:
         """Say whether this closes it; false where it was closed already."""
