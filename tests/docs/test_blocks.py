@@ -121,6 +121,7 @@ def test_the_readme_has_no_shell_commands_but_the_two() -> None:
 # -- a file of tests
 
 
+@pytest.mark.slow
 def test_the_fixture_of_the_page_works_in_pytest(tmp_path: Path) -> None:
     text = (REPOSITORY / "docs/how-to/use-it-in-pytest.md").read_text("utf-8")
     for number, block in enumerate(

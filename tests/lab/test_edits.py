@@ -9,7 +9,7 @@ from yunikorn_actors.lab.mutants.edits import Edit, Purity, count_of, drawn_edit
 from yunikorn_actors.lab.mutants.mutant import code_of, function_of, source_of
 from yunikorn_actors.lab.schedules.random_draw import Draw
 
-EACH = 250
+EACH = 330
 
 
 @pytest.fixture(scope="module")

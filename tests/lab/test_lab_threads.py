@@ -123,6 +123,7 @@ def test_the_command(small: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("nodes_unchecked")
+@pytest.mark.slow
 def test_the_command_prints_a_tape(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, told = lab(capsys, small, "--seconds", "600")
     assert 1 == status

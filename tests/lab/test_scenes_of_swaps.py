@@ -61,6 +61,7 @@ def test_each_method_of_a_policy_decides_somewhere() -> None:
     assert run.case.scenario.policies
 
 
+@pytest.mark.slow
 def test_no_policy_of_theirs_fails() -> None:
     facts = facts_of(played(("own-policies", "one-contest", "guarantees", "waits", "devices")))
     assert not [it for it in facts if isinstance(it, f.PolicyFailed)]

@@ -26,6 +26,8 @@ TINY = {
     "time passes": HEAD + NODE + "  - advance: 2s\n",
     "callbacks answer": HEAD + NODE + "  - create_node: {id: n2, capacity: {vcore: 4000}}\n",
 }
+LIKE_OTHERS = ("a node and an application", "callbacks answer")
+"""What these let choose, the others do as well."""
 
 Final = tuple[object, ...]
 
@@ -136,7 +138,10 @@ def descended(case: Case) -> Iterator[Looking]:
 @pytest.mark.parametrize(
     ("name", "topology"),
     [
-        *((name, "fused") for name in TINY),
+        *(
+            pytest.param(it, "fused", marks=pytest.mark.slow if it in LIKE_OTHERS else ())
+            for it in TINY
+        ),
         ("an application comes and its manager is lost", "proposing"),
         pytest.param("a node and an application", "proposing", marks=pytest.mark.slow),
     ],

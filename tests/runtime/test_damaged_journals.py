@@ -476,8 +476,8 @@ def damaged(recorded: list[Recorded], number: int, to: Path) -> tuple[Recorded, 
 @pytest.mark.parametrize(
     "numbers",
     [
-        range(70),
-        *(pytest.param(range(n, n + 386), marks=pytest.mark.slow) for n in range(70, 2_000, 386)),
+        range(40),
+        *(pytest.param(range(n, n + 392), marks=pytest.mark.slow) for n in range(40, 2_000, 392)),
     ],
 )
 def test_a_damaged_journal_is_refused_or_makes_a_beginning(

@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+import ranges
 from probes import wait_until
 from support import RM
 
@@ -44,7 +45,9 @@ partitions:
 """
 
 
-@pytest.fixture(params=[False, True], ids=["in this process", "in a process of its own"])
+@pytest.fixture(
+    params=ranges.first([True, False], 1), ids=["in a process of its own", "in this process"]
+)
 def serving(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
     """With REST in the process of the core, or as a service has it."""
     if not request.param:

@@ -34,7 +34,7 @@ from yunikorn_actors.trace.text.tables import wait_rows
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
 FILES = sorted(SCENARIOS.rglob("*.yaml"))
-EVERY = 24
+EVERY = 40
 """In the usual run one file of so many is looked at."""
 USUAL = FILES[::EVERY]
 CUTS = 2
