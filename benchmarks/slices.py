@@ -22,7 +22,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.switch_interval import short_turns
-from yunikorn_actors.service.garbage_collection import BriefCollections
+from yunikorn_actors.values.garbage import BriefCollections
 
 LONG_RM: Final = "long"
 OTHER_RM: Final = "other"

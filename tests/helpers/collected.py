@@ -7,7 +7,7 @@ collections walk all that was made while the tests were found.
 import gc
 import weakref
 
-from yunikorn_actors.service.garbage_collection import BriefCollections
+from yunikorn_actors.values.garbage import BriefCollections
 
 
 class Ring:

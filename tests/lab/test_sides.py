@@ -30,11 +30,10 @@ from yunikorn_actors.service.cluster import split
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport
 from yunikorn_actors.service.read import applications, nodes
 from yunikorn_actors.service.read import owner_usage as usage
-from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.service.read.queues import Queues
 from yunikorn_actors.service.read.read_model import History
-from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.service.read.replica import Book, EventCounts
 from yunikorn_actors.state import dump as snapshot
 from yunikorn_actors.state import snapshot as image
 from yunikorn_actors.state.facts import AllocationRecovered, AllocationReleased, ReservationMade

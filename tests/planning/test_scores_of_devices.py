@@ -6,8 +6,7 @@ from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.policies import Policies
-from yunikorn_actors.policies.fgd import Fgd
-from yunikorn_actors.policies.fragments import Kind, typical
+from yunikorn_actors.policies.fgd import Fgd, Kind, typical
 from yunikorn_actors.policies.places import NodeScore
 from yunikorn_actors.policies.shipped import BestFit
 from yunikorn_actors.values.devices import Devices

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import pytest
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.runtime import os_groups as accounts
+from yunikorn_actors.core import groups as accounts
 
 CONFIG = """
 partitions:

@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from yunikorn_actors.scenario.document import parse_scenario
+from yunikorn_actors.scenario.performer import ordered
 from yunikorn_actors.scenario.step_structs import Together, WrittenStep
-from yunikorn_actors.scenario.together import ordered
 
 SEEDS = range(1, 300)
 

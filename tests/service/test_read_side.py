@@ -23,12 +23,11 @@ from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
 from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.read import configuration
-from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.nodes import _tenth
 from yunikorn_actors.service.read.projection import LOG_MAX, AskNote
 from yunikorn_actors.service.read.read_model import SAMPLES_MAX, History, ReadSide
 from yunikorn_actors.service.read.rendering import go_duration, lean, percentages
-from yunikorn_actors.service.read.replica import Book, GapInFacts
+from yunikorn_actors.service.read.replica import Book, EventCounts, GapInFacts
 from yunikorn_actors.service.rest import yunikorn_routes as yunikorn
 from yunikorn_actors.service.rest.exchange import Asked
 from yunikorn_actors.service.rest.in_process import RestPart

@@ -6,8 +6,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from yunikorn_actors.cli import FAILED
 from yunikorn_actors.cli.policies import add_policies
 from yunikorn_actors.cli.service_options import unused
-from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
-from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
+from yunikorn_actors.errors import ConfigError, CoreFailed, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.policies.registry import GROUP
 from yunikorn_actors.recording.logs import DEFAULT_LEVEL, logger
@@ -36,10 +35,68 @@ from yunikorn_actors.service.access_policy import (
 from yunikorn_actors.service.cluster.cluster_queries import ClusterQuestions
 from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
 from yunikorn_actors.service.cluster.portal import ClusterCore
-from yunikorn_actors.service.garbage_collection import BriefCollections
 from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
 from yunikorn_actors.service.service import KINDS, NotInstalled, Serving
+from yunikorn_actors.values.garbage import BriefCollections
 from yunikorn_actors.version import extra_command
+
+# What the main thread of a service waits for: signals, and the failure of the core.
+
+ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+WANTING: Final = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""What they want is done, and the service goes on; a process that does not handle them ends."""
+WAKES: Final = 4096
+"""So many are taken together: signals that come faster are one."""
+
+
+class Signals:
+    """A pipe wakes the main thread.
+
+    Of several signals at once the kernel gives some to other threads, where none interrupts what
+    this one waits for; but on whichever thread it arrives, it is written to the pipe.
+    """
+
+    def __init__(self) -> None:
+        self.failure: CoreFailed | None = None
+        self._is_over = False
+        self._wanted: set[int] = set()
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    @contextmanager
+    def handled(self, numbers: Iterable[signal.Signals]) -> Iterator[None]:
+        """Handle these signals here, on the main thread."""
+        handlers = {it: signal.signal(it, self._signalled) for it in numbers}
+        former = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(former)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _signalled(self, number: int, _: object) -> None:
+        self._is_over |= number in ENDING
+        self._wanted.add(number)
+
+    def core_failed(self, failure: CoreFailed) -> None:
+        self.failure = failure
+        # Where the pipe is full it wakes as well.
+        with suppress(BlockingIOError):
+            os.write(self._writing, b".")
+
+    def next(self) -> frozenset[int] | None:
+        """Wait; return the signals that want something, None where the service is to end."""
+        os.read(self._reading, WAKES)
+        if self._is_over or self.failure is not None:
+            return None
+        wanted, self._wanted = self._wanted, set()
+        return frozenset(wanted)
+
+    def close(self) -> None:
+        os.close(self._reading)
+        os.close(self._writing)
+
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.cluster.engine import RayEngine

@@ -37,8 +37,7 @@ from yunikorn_actors.config.properties import (
     effective_properties,
     parse_duration,
 )
-from yunikorn_actors.config.validation import validated, value_faults
-from yunikorn_actors.config.warnings import warnings_of
+from yunikorn_actors.config.validation import validated, value_faults, warnings_of
 
 __all__ = [
     "Acl",

@@ -6,8 +6,7 @@ from yunikorn_actors.config.fault import ConfigError, Fault
 from yunikorn_actors.config.model import LimitConfig, QueueConfig, SchedulerConfig, TemplateConfig
 from yunikorn_actors.config.policy_names import PolicyNames
 from yunikorn_actors.config.site import site_of
-from yunikorn_actors.config.validation import validated
-from yunikorn_actors.config.warnings import warnings_of
+from yunikorn_actors.config.validation import validated, warnings_of
 from yunikorn_actors.config.written import (
     Entry,
     Word,

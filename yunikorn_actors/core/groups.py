@@ -7,6 +7,9 @@ an expired entry is never used, swept out or not (R-125). Calls may come from se
 once: no step leaves the tables half changed, and at worst two callers look up the same user.
 """
 
+import grp
+import os
+import pwd
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -212,3 +215,27 @@ def _nobody(*, forced: bool) -> si.UserGroupInformation:
     if not forced:
         raise UserResolutionFailed("empty user cannot resolve: name the user of the application")
     return NOBODY
+
+
+# The accounts of the operating system, for the resolver `os`.
+#
+# The system may ask a directory on the network, so a look-up can take its time: it is made on the
+# thread of the caller, never on one of the core.
+
+
+def groups_of(user: str) -> tuple[str, ...] | None:
+    """Name the groups of a user, the primary one first; None where there is no such account."""
+    try:
+        primary = pwd.getpwnam(user).pw_gid
+    except KeyError:
+        return None
+    others = (id_ for id_ in os.getgrouplist(user, primary) if id_ != primary)
+    return tuple(map(_name, (primary, *others)))
+
+
+def _name(group_id: int) -> str:
+    """A group without a name goes by its number."""
+    try:
+        return grp.getgrgid(group_id).gr_name
+    except KeyError:
+        return str(group_id)

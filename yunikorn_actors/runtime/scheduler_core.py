@@ -29,6 +29,7 @@ from yunikorn_actors import si
 from yunikorn_actors.checks.health_checks import health_of
 from yunikorn_actors.config import ExtraConfig
 from yunikorn_actors.config.extra import LEVELS
+from yunikorn_actors.core import groups as accounts
 from yunikorn_actors.core.backlog import Backlog
 from yunikorn_actors.core.driver import Follower
 from yunikorn_actors.core.entry import Gateway
@@ -71,7 +72,6 @@ from yunikorn_actors.recording.logs import alarm, logger
 from yunikorn_actors.recording.meter import Meter
 from yunikorn_actors.recording.recorder import FlightRecorder, Recorder, TraceSettings
 from yunikorn_actors.recording.secret_values import masked_dump
-from yunikorn_actors.runtime import os_groups as accounts
 from yunikorn_actors.runtime.core_api import ScopedCore
 from yunikorn_actors.runtime.core_arguments import (
     CoreDriver,

@@ -6,11 +6,15 @@ the interface. Every request is checked by `check_form`.
 
 from yunikorn_actors.si.allocation import (
     Allocation,
+    AllocationAsk,
+    AllocationAskRelease,
     AllocationRelease,
     AllocationReleasesRequest,
     AllocationRequest,
     AllocationResponse,
+    PreemptionPolicy,
     RejectedAllocation,
+    RejectedAllocationAsk,
 )
 from yunikorn_actors.si.api import ResourceManagerCallback, SchedulerAPI
 from yunikorn_actors.si.application_messages import (
@@ -23,12 +27,6 @@ from yunikorn_actors.si.application_messages import (
     UpdatedApplication,
     UserGroupInformation,
 )
-from yunikorn_actors.si.ask import (
-    AllocationAsk,
-    AllocationAskRelease,
-    PreemptionPolicy,
-    RejectedAllocationAsk,
-)
 from yunikorn_actors.si.enums import (
     ActionFromRM,
     ChangeDetail,
@@ -37,7 +35,6 @@ from yunikorn_actors.si.enums import (
     SchedulingState,
     TerminationType,
 )
-from yunikorn_actors.si.event import EventRecord
 from yunikorn_actors.si.form import InvalidRequest, check_form
 from yunikorn_actors.si.json import (
     LARGEST_JSON,
@@ -53,6 +50,7 @@ from yunikorn_actors.si.node import (
     RejectedNode,
 )
 from yunikorn_actors.si.plugin import (
+    EventRecord,
     PredicatesArgs,
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,

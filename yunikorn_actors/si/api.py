@@ -9,9 +9,9 @@ from typing import Protocol
 
 from yunikorn_actors.si.allocation import AllocationRequest, AllocationResponse
 from yunikorn_actors.si.application_messages import ApplicationRequest, ApplicationResponse
-from yunikorn_actors.si.event import EventRecord
 from yunikorn_actors.si.node import NodeRequest, NodeResponse
 from yunikorn_actors.si.plugin import (
+    EventRecord,
     PredicatesArgs,
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,

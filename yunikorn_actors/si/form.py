@@ -24,16 +24,18 @@ from msgspec import Struct, inspect, structs
 from yunikorn_actors.si import wire
 from yunikorn_actors.si.allocation import (
     Allocation,
+    AllocationAsk,
+    AllocationAskRelease,
     AllocationRelease,
     AllocationReleasesRequest,
     AllocationRequest,
+    PreemptionPolicy,
 )
 from yunikorn_actors.si.application_messages import (
     AddApplicationRequest,
     ApplicationRequest,
     RemoveApplicationRequest,
 )
-from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease, PreemptionPolicy
 from yunikorn_actors.si.enums import TerminationType
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
 from yunikorn_actors.si.registration import (

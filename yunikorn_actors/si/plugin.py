@@ -2,8 +2,9 @@
 
 from msgspec import field
 
-from yunikorn_actors.si.enums import SchedulingState
-from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
+from yunikorn_actors.si.enums import ChangeDetail, ChangeType, EventType, SchedulingState
+from yunikorn_actors.si.resource_message import Resource
+from yunikorn_actors.si.wire import Int32, Int64, Name, SiMessage, Text
 
 
 class PredicatesArgs(SiMessage, frozen=True, kw_only=True):
@@ -50,3 +51,27 @@ class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True
     """What it waits for."""
     reason: Text = ""
     """Why, in a few words."""
+
+
+# One event: what changed on which object, and the second object that was involved.
+
+
+class EventRecord(SiMessage, frozen=True, kw_only=True):
+    """One event: what changed on which object, and the second object that was involved."""
+
+    type: EventType = EventType.UNKNOWN_EVENTRECORD_TYPE
+    """The kind of the object."""
+    object_id: Name = ""
+    """The object: id of an application or node, key of an ask, path of a queue, name of a user."""
+    message: Text = ""
+    """What has happened, in words; often empty."""
+    timestamp_nano: Int64 = 0
+    """When, in nanoseconds since 1970."""
+    event_change_type: ChangeType = ChangeType.NONE
+    """Whether something was added, removed or set."""
+    event_change_detail: ChangeDetail = ChangeDetail.DETAILS_NONE
+    """What exactly has changed."""
+    reference_id: Name = ""
+    """The second object, such as the key of the ask for an event about its application."""
+    resource: Resource | None = None
+    """The amount that came, went, or was set."""

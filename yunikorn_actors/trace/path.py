@@ -15,8 +15,7 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.proposals import Allocate, Replace
-from yunikorn_actors.trace.origins.message_parts import facts_of
-from yunikorn_actors.trace.origins.new_facts import keys_in
+from yunikorn_actors.trace.origins.message_parts import facts_of, keys_in
 from yunikorn_actors.trace.records.record_index import Places
 from yunikorn_actors.trace.story import NotFound, Subject, named_in
 

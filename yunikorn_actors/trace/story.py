@@ -26,8 +26,7 @@ from yunikorn_actors.trace.filters import with_missing
 from yunikorn_actors.trace.origins.batch_origins import BatchOrigins
 from yunikorn_actors.trace.origins.cause_index import CauseIndex
 from yunikorn_actors.trace.origins.items import Item, Part, item_of, items_in
-from yunikorn_actors.trace.origins.message_parts import texts_in
-from yunikorn_actors.trace.origins.new_facts import new_facts_in
+from yunikorn_actors.trace.origins.message_parts import new_facts_in, texts_in
 from yunikorn_actors.trace.origins.stimuli import Stimuli
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.records.record_index import Places

@@ -26,8 +26,7 @@ from yunikorn_actors.errors import ConfigError
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.policies.built_in import APPLICATION_ORDERS
-from yunikorn_actors.policies.fgd import Fgd
-from yunikorn_actors.policies.fragments import Kind, typical
+from yunikorn_actors.policies.fgd import Fgd, Kind, typical
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 from yunikorn_actors.state.termination import ASKED_BACK

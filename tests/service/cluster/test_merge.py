@@ -1,7 +1,7 @@
 """Several answers as one."""
 
 from yunikorn_actors.recording.meter import Histogram
-from yunikorn_actors.service.cluster.merge import merged
+from yunikorn_actors.service.cluster.portal import merged
 
 
 def test_numbers_add_up_and_what_is_named_stays_apart() -> None:

@@ -10,7 +10,7 @@ from recordings import in_service, records, rewrite, simulate, write
 
 from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.trace.export.jsonl import jsonl
+from yunikorn_actors.trace.export.formats import jsonl
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.read import RECORD_MAX, TraceError, TraceReader
 from yunikorn_actors.trace.records.source import COMMAS_MAX, LINE_MAX

@@ -38,7 +38,7 @@ READ_SIDE = (
         kind=Kind.READ,
         source="one for all",
         wrong="A run of allocations counts as one.",
-        where="service.read.event_counts:EventCounts._all_placed",
+        where="service.read.replica:EventCounts._all_placed",
         old="+= count",
         new="+= 1",
         held_by="tests/service/test_metrics.py::test_a_figure_follows_the_state",

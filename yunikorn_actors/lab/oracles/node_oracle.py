@@ -7,7 +7,7 @@ it shows that a node takes work again because something else of it was reported.
 from collections.abc import Sequence
 from typing import Final
 
-from yunikorn_actors.checks.node_reports import NodeReport, described, of_node
+from yunikorn_actors.checks.rm_knowledge import NodeReport, described, of_node
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.machines.context import Context

@@ -6,9 +6,8 @@ from yunikorn_actors.lab.sides.read_answers import whole
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage
-from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.incremental_answers import Each, at_once
-from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.service.read.replica import Book, EventCounts
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import image_of
 

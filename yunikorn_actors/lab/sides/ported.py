@@ -27,7 +27,7 @@ from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_manager
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.policies.registry import Policies
-from yunikorn_actors.service.cluster.merge import merged
+from yunikorn_actors.service.cluster.portal import merged
 from yunikorn_actors.service.cluster.recovery_report import RecoveryReport, Response
 from yunikorn_actors.service.cluster.split import Request, home_of, names_in, split
 from yunikorn_actors.state.allocations import ForeignAllocation

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors.service.cluster.manager_channel import HostAway
-from yunikorn_actors.service.cluster.merge import merged
-from yunikorn_actors.service.cluster.portal import ClusterCore
+from yunikorn_actors.service.cluster.portal import ClusterCore, merged
 from yunikorn_actors.service.core_queries import changed
 from yunikorn_actors.service.listener import Standing
 from yunikorn_actors.service.node_acts import NODE_ACTS

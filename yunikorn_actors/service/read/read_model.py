@@ -30,9 +30,8 @@ from yunikorn_actors.messages.scheduling import (
     PartitionSnapshot,
 )
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
-from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.load_history import Courses
-from yunikorn_actors.service.read.replica import Book
+from yunikorn_actors.service.read.replica import Book, EventCounts
 from yunikorn_actors.si import EventRecord
 from yunikorn_actors.values.durations import MINUTE
 

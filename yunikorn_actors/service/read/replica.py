@@ -10,6 +10,7 @@ of one kind leaves the lines of the others where they are.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -17,14 +18,86 @@ from msgspec import Struct
 from yunikorn_actors.planning.expected import Expectations
 from yunikorn_actors.policies.folds import Folds
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
-from yunikorn_actors.service.read.event_counts import EventCounts
 from yunikorn_actors.service.read.projection import Notes
 from yunikorn_actors.state import facts as f
-from yunikorn_actors.state.applications import COUNTS_AS_RUNNING
+from yunikorn_actors.state.applications import COUNTS_AS_RUNNING, ApplicationEvent, ApplicationState
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import restore
 from yunikorn_actors.values.ids import manager_of_partition, short_partition_name
+
+# Event counts: what has happened since the read side began, for the metrics.
+
+_S = ApplicationState
+ENDS: Final = {_S.COMPLETED: "completed", _S.FAILED: "failed", _S.REJECTED: "rejected"}
+
+
+class EventCounts:
+    """Of all partitions together; a queue keeps its numbers when it goes and comes back."""
+
+    def __init__(self) -> None:
+        self.allocated: Counter[str] = Counter()
+        """By queue."""
+        self.released: Counter[str] = Counter()
+        """By queue."""
+        self.ended: Counter[tuple[str, str]] = Counter()
+        """Applications by queue and how they ended."""
+        self.submitted: Counter[str] = Counter()
+        """Applications that were new, were accepted, were rejected."""
+        self.nodes_removed = 0
+
+    def note(self, fact: f.Fact) -> None:
+        count = _COUNTED.get(type(fact))
+        if count is not None:
+            count(self, fact)
+
+    def _placed(self, fact: f.AllocationCommitted | f.AllocationRecovered) -> None:
+        self.allocated[fact.queue] += 1
+
+    def _all_placed(self, fact: f.AllocationsCommitted) -> None:
+        # A run has few different charges, and each counts as often as it was made.
+        for member, count in Counter(fact.members).items():
+            self.allocated[fact.charged[member].queue] += count
+
+    def _swapped(self, fact: f.SwapCompleted) -> None:
+        self.allocated[fact.queue] += 1
+        self.released[fact.queue] += 1
+
+    def _released(self, fact: f.AllocationReleased) -> None:
+        self.released[fact.queue] += 1
+
+    def _added(self, _: f.ApplicationAdded) -> None:
+        self.submitted["new"] += 1
+
+    def _rejected(self, _: f.ApplicationRejected) -> None:
+        self.submitted["rejected"] += 1
+        self.ended["", "rejected"] += 1
+
+    def _state(self, fact: f.ApplicationStateChanged) -> None:
+        if fact.state is _S.ACCEPTED and fact.event is ApplicationEvent.RUN:
+            self.submitted["accepted"] += 1
+        end = ENDS.get(fact.state)
+        if end is not None:
+            self.ended[fact.queue, end] += 1
+        if end == "rejected":
+            self.submitted["rejected"] += 1
+
+    def _node_removed(self, _: f.NodeRemoved) -> None:
+        self.nodes_removed += 1
+
+
+_COUNTED: Final[dict[type, Callable[[EventCounts, Any], None]]] = {
+    f.AllocationCommitted: EventCounts._placed,
+    f.AllocationRecovered: EventCounts._placed,
+    f.AllocationsCommitted: EventCounts._all_placed,
+    f.SwapCompleted: EventCounts._swapped,
+    f.AllocationReleased: EventCounts._released,
+    f.ApplicationAdded: EventCounts._added,
+    f.ApplicationRejected: EventCounts._rejected,
+    f.ApplicationStateChanged: EventCounts._state,
+    f.NodeRemoved: EventCounts._node_removed,
+}
+
 
 LISTED_MAX: Final = 100
 

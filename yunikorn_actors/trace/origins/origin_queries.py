@@ -11,8 +11,7 @@ from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.facts import Fact
 from yunikorn_actors.trace.origins.item_matching import Together
 from yunikorn_actors.trace.origins.items import Item, ItemsOnce, manager_in
-from yunikorn_actors.trace.origins.message_parts import facts_of, texts_in
-from yunikorn_actors.trace.origins.new_facts import Copies
+from yunikorn_actors.trace.origins.message_parts import Copies, facts_of, texts_in
 
 
 class TextIndex:

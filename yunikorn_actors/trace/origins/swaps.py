@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.termination import TerminationType
 from yunikorn_actors.trace.filters import FilterOptions
-from yunikorn_actors.trace.origins.new_facts import new_facts_in
+from yunikorn_actors.trace.origins.message_parts import new_facts_in
 from yunikorn_actors.trace.records.record_index import Places
 
 

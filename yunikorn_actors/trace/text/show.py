@@ -21,7 +21,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.recording.plain_text import moment, printable
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
-from yunikorn_actors.trace.origins.new_facts import News
+from yunikorn_actors.trace.origins.message_parts import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.text.summary import fact_summary, in_json, message_summary
 

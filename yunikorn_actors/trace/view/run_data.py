@@ -27,7 +27,7 @@ from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lan
 from yunikorn_actors.trace.filters import DeliveryFilter, FilterOptions
 from yunikorn_actors.trace.origins.cause_index import CauseIndex, InFile
 from yunikorn_actors.trace.origins.items import Item
-from yunikorn_actors.trace.origins.new_facts import Copies
+from yunikorn_actors.trace.origins.message_parts import Copies
 from yunikorn_actors.trace.origins.origin_queries import InMemory, Recorded
 from yunikorn_actors.trace.origins.swaps import along_swaps
 from yunikorn_actors.trace.read import TraceReader, silent
