@@ -1,8 +1,7 @@
 """What a resource manager says of itself: one answer for each question, whatever it does."""
 
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
-from yunikorn_actors.machines.rm_proxy.diagnoses import AWAY, Diagnoses
-from yunikorn_actors.machines.rm_proxy.predicate_calls import TOO_LATE
+from yunikorn_actors.machines.rm_proxy.predicate_calls import AWAY, TOO_LATE, Diagnoses
 from yunikorn_actors.messages.queries import RmDump, RmDumpAnswered, RmDumpDue
 
 CALLBACK = "rm:rm-1#1"

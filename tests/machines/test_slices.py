@@ -28,7 +28,7 @@ from yunikorn_actors.messages.scheduling import (
 )
 from yunikorn_actors.planning.stages.reporting import LOOKED_AT_MAX
 from yunikorn_actors.state.applications import ApplicationState
-from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.state.partition import LongWorkKind
 from yunikorn_actors.state.queues import QueueState
 
 COUNT = 12

@@ -13,8 +13,7 @@ from support import APP, PARTITION, Recorder
 
 from yunikorn_actors.journal import Journal
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
-from yunikorn_actors.state.long_work import LongWork, LongWorkKind
-from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.partition import LongWork, LongWorkKind, PartitionState
 from yunikorn_actors.state.snapshot import restore
 
 ASKS = 1_000

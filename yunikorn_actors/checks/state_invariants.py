@@ -21,9 +21,8 @@ from yunikorn_actors.state.applications import (
 )
 from yunikorn_actors.state.device_fit import could_hold
 from yunikorn_actors.state.gangs import waits_for_gang
-from yunikorn_actors.state.long_work import LongWorkKind
 from yunikorn_actors.state.nodes import Node
-from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.partition import LongWorkKind, PartitionState
 from yunikorn_actors.state.preemption import is_overdrawn, is_overpromised
 from yunikorn_actors.state.queues import Queue, QueueState
 from yunikorn_actors.state.termination import TerminationType

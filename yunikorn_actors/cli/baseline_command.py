@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import NO, executor_options, mutant_option
+from yunikorn_actors.cli import NO, lab_options
 from yunikorn_actors.lab.baseline import (
     PACKAGED,
     WORLD,
@@ -31,7 +31,7 @@ _TEXT_MAX: Final = 400
 def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
     actions = parser.add_subparsers(dest="verb", required=True, metavar="ACTION")
     compare_ = actions.add_parser("compare", help="play the worlds again, and name the changes")
-    mutant_option.add_argument(compare_)
+    lab_options.add_argument(compare_)
     write = actions.add_parser("write", help="record what the core does now in the same worlds")
     choose = actions.add_parser("choose", help="choose other worlds, and record them; takes long")
     for some in (compare_, write, choose):
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
             "file", nargs="?", type=Path, default=PACKAGED, metavar="FILE",
             help="the baseline (default: that of the package)",
         )  # fmt: skip
-        executor_options.add_arguments(some, positive)
+        lab_options.add_arguments(some, positive)
     for some in (compare_, write):
         some.add_argument(
             "--runs", type=positive, metavar="N", help="how many worlds (default: all)"
@@ -89,7 +89,7 @@ def _differing(before: Baseline, now: Baseline) -> str:
 
 def _choose(options: argparse.Namespace) -> int:
     drawn = range(1, options.drawn + 1)
-    worlds = executor_options.shown(
+    worlds = lab_options.shown(
         touched_in(drawn), lambda one: f"{one.number} worlds of {options.drawn} so far"
     )
     numbers = chosen(worlds, options.runs)
@@ -118,7 +118,7 @@ _VERBS: Final = {"compare": _compare, "write": _write, "choose": _choose, "show"
 @contextmanager
 def doer(options: argparse.Namespace) -> Iterator[Doer[Any]]:
     """Yield the function that plays shares: in this process, in several, or on a cluster."""
-    pool = executor_options.pool_of(options)
+    pool = lab_options.pool_of(options)
     if pool is None:
         yield map
         return

@@ -17,9 +17,8 @@ from yunikorn_actors.cli import (
     INTERRUPTED,
     NO,
     baseline_command,
-    executor_options,
+    lab_options,
     lab_shrink,
-    mutant_option,
     mutants,
     swarm,
 )
@@ -98,11 +97,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="say of what is found how it comes to fail"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each file")
-    executor_options.add_arguments(parser, _positive)
+    lab_options.add_arguments(parser, _positive)
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
-    mutant_option.add_argument(parser)
+    lab_options.add_argument(parser)
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
     add_place_of_policies(parser)
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
@@ -145,7 +144,7 @@ def _add_threads(parser: argparse.ArgumentParser) -> None:
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tapes", nargs="+", metavar="TAPE_OR_FILE_OR_FOLDER")
-    mutant_option.add_argument(parser)
+    lab_options.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
@@ -163,7 +162,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     _add_model(parser)
     parser.add_argument("tape", metavar="TAPE_OR_FILE")
-    mutant_option.add_argument(parser)
+    lab_options.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--mermaid", type=Path, metavar="FILE", help="draw it as a sequence diagram of Mermaid"
@@ -173,7 +172,7 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 def _add_shrink(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tape", metavar="TAPE_OR_FILE")
-    mutant_option.add_argument(parser)
+    lab_options.add_argument(parser)
     _add_elsewhere(parser)
     _add_shrink_seconds(parser)
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep both as files here")
@@ -195,7 +194,7 @@ def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        with mutant_option.in_force(options), seldom_collecting():
+        with lab_options.in_force(options), seldom_collecting():
             return _ACTIONS[options.action](options)
     except BrokenPipeError:
         raise  # the reader has ended, which is no mistake of anybody
@@ -257,7 +256,7 @@ def _explore(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     _make_folder(options.save)
     reports: list[Report] = []
-    with executor_options.player_of(options) as player:
+    with lab_options.player_of(options) as player:
         status = _play_files(
             options, lambda case: _explore_case(Search(case, wanted, player), reports, options)
         )

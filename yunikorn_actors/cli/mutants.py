@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from yunikorn_actors.cli import FAILED
-from yunikorn_actors.cli.mutant_option import known
+from yunikorn_actors.cli.lab_options import known
 from yunikorn_actors.cli.terminal import complain
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import UNPLAYED, Kind

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from yunikorn_actors.cli import INTERRUPTED, baseline_command, executor_options, mutant_option
+from yunikorn_actors.cli import INTERRUPTED, baseline_command, lab_options
 from yunikorn_actors.cli.policies import add_place_of_policies
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.baseline import Compared, compared, read_baseline
@@ -51,7 +51,7 @@ def add_arguments(
     positive: Callable[[str], int],
     seconds: Callable[[str], float],
 ) -> None:
-    mutant_option.add_argument(parser)
+    lab_options.add_argument(parser)
     add_place_of_policies(parser)
     parser.add_argument(
         "--seed", type=whole, default=Plan().seed, metavar="N",
@@ -99,7 +99,7 @@ def add_arguments(
         "it where worlds are chosen, by --first, --parts, --without, --policies or --corpus",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object at the end")
-    executor_options.add_arguments(parser, positive)
+    lab_options.add_arguments(parser, positive)
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ def _planned(plan: Plan, options: argparse.Namespace) -> Iterator[tuple[Planned,
 
 @contextmanager
 def _player(options: argparse.Namespace) -> Iterator[Player]:
-    pool = executor_options.pool_of(options)
+    pool = lab_options.pool_of(options)
     if pool is None:
         yield _shown(one_by_one)
         return
@@ -207,9 +207,7 @@ def _shown(player: Player) -> Player:
         return player
 
     def play(plan: Planned, numbers: range) -> Iterator[Played]:
-        return executor_options.shown(
-            player(plan, numbers), lambda one: f"{one.run.number} runs so far"
-        )
+        return lab_options.shown(player(plan, numbers), lambda one: f"{one.run.number} runs so far")
 
     return play
 

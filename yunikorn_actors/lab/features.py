@@ -24,7 +24,7 @@ from yunikorn_actors.state.applications import (
     ApplicationState,
 )
 from yunikorn_actors.state.gates import GateKind
-from yunikorn_actors.state.long_work import LongWorkKind
+from yunikorn_actors.state.partition import LongWorkKind
 from yunikorn_actors.state.placement import RECOVERY_PATH
 from yunikorn_actors.state.proposals import Refusal
 from yunikorn_actors.state.queues import QueueState

@@ -30,9 +30,8 @@ from yunikorn_actors.state.applications import (
 from yunikorn_actors.state.facts import apply
 from yunikorn_actors.state.gates import GateKind
 from yunikorn_actors.state.ledger import count_holding, relink, waiting, write
-from yunikorn_actors.state.long_work import LongWork
 from yunikorn_actors.state.nodes import Node
-from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.partition import LongWork, PartitionState
 from yunikorn_actors.state.preemption import book_earmark, leaving_books, reserve
 from yunikorn_actors.state.queues import QueueSpec, QueueState
 from yunikorn_actors.values.recorded_form import as_recorded

@@ -63,8 +63,7 @@ from yunikorn_actors.policies.folds import digests_in_use
 from yunikorn_actors.policies.registry import NO_POLICIES, Policies
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.state.dump import add_declared, snapshot
-from yunikorn_actors.state.long_work import LongWorkKind
-from yunikorn_actors.state.partition import Followed
+from yunikorn_actors.state.partition import Followed, LongWorkKind
 from yunikorn_actors.values.ids import scheduler_of
 
 Handled = list[Effect] | ContextJob

@@ -63,7 +63,7 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.policies.registry import Policies
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
-from yunikorn_actors.state.long_work import LongWork, LongWorkKind
+from yunikorn_actors.state.partition import LongWork, LongWorkKind
 from yunikorn_actors.state.proposals import Proposal
 from yunikorn_actors.state.snapshot import Image, image_of
 from yunikorn_actors.values.ids import partition_name

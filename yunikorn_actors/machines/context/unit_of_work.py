@@ -31,7 +31,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefuse
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask, AskSpec, WaitingState
 from yunikorn_actors.state.facts import Fact, NodeActionRefused, apply
-from yunikorn_actors.state.long_work import LongWork, LongWorkKind
+from yunikorn_actors.state.partition import LongWork, LongWorkKind
 
 
 class Verdict(Struct, frozen=True):

@@ -14,9 +14,8 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
-from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.flow_control import Deliveries, ManagerTurns
-from yunikorn_actors.machines.rm_proxy.predicate_calls import Questions
+from yunikorn_actors.machines.rm_proxy.predicate_calls import Diagnoses, Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
     accepted_application,
     allocation_update,

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from yunikorn_actors.config import PartitionConfig
 from yunikorn_actors.state.facts.fact import Base, Incident, IncidentKind, in_amounts
-from yunikorn_actors.state.long_work import LongWork
-from yunikorn_actors.state.partition import PartitionState
+from yunikorn_actors.state.partition import LongWork, PartitionState
 from yunikorn_actors.state.queues import Queue, QueueSpec, QueueState
 
 __all__ = [
