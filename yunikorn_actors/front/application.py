@@ -262,8 +262,8 @@ class BaseApplication(Generic[F, L]):
           `apart_from="db"`: no two of this name on one node. If need be it waits.
         - `may_preempt`: others may lose leases for it. `preemptible`: false means after all others.
         - `tags`, `originator`: as in `si.AllocationAsk`. What is missing its application has.
-        - `count`: so many alike, with the keys `key-1`, `key-2` and so on; returns their futures.
-        - `deadline`: withdrawn after so long (seconds, or `"10m"`), with `DeadlinePassed`.
+        - `count`: how many alike, with the keys `key-1`, `key-2` and so on; returns their futures.
+        - `deadline`: withdrawn after this time (seconds, or `"10m"`), with `DeadlinePassed`.
         - `runtime`: for how many seconds it will run; policies go by it, and nothing ends by it.
         """
         amounts = read_amounts("ask", vcore, memory, resources, gpu, unknown)

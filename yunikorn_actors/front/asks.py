@@ -47,7 +47,7 @@ Over = Literal["rejected", "withdrawn", "released", "lost"]
 
 @dataclass(frozen=True, kw_only=True)
 class AskStatus:
-    """What has become of an ask, in words and in parts."""
+    """The outcome of an ask, in words and in parts."""
 
     application: str
     """Id of the application."""

@@ -63,7 +63,7 @@ from yunikorn_actors.values.masking import masked_repr
 L = TypeVar("L", bound=BaseLease)
 
 PATIENCE_S: Final = 1.0
-"""So long an error waits for the reason that it tells, and no longer."""
+"""How long an error waits for the reason that it tells."""
 UNSAID: Final = "the core has not said what it waits for"
 
 

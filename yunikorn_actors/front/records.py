@@ -99,7 +99,7 @@ class AskRecord(Generic[L]):
     lease: "LeaseRef[L] | None" = None
     """Of one that is placed, until it is over."""
     deadline_s: float = 0.0
-    """So long after it was asked for it is withdrawn; 0 if it is not."""
+    """Seconds after which it is withdrawn, counted from its request; 0 means never."""
 
     @property
     def is_placeholder(self) -> bool:

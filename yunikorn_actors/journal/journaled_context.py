@@ -38,7 +38,7 @@ _UNKEPT: Final = frozenset({restart.EventsRestored, HistoryRequested})
 """What the event publisher hears of no change: it stands in the snapshot, or is a question."""
 
 TALLY_EVERY: Final = 256
-"""So many entries are between two in which it is noted what there is."""
+"""Entries between two that note how many things there are."""
 
 
 class Entries:

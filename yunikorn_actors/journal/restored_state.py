@@ -210,7 +210,7 @@ class Truth:
         return folds
 
     def forget(self, bytes_max: int) -> None:
-        """Forget the oldest of the applications that have ended, beyond so many bytes."""
+        """Forget the oldest of the applications that have ended, beyond `bytes_max`."""
         for state in self.states.values():
             newest_first = [*reversed(state.finished.items())]
             sizes = accumulate(len(encode(app)) for _, app in newest_first)

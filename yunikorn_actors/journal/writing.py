@@ -44,7 +44,7 @@ SYNC_S: Final = 0.05
 ROTATE_BYTES: Final = 64 * 2**20
 """A file is at least so long before another one is begun."""
 ROTATE_SNAPSHOTS: Final = 2
-"""And so many times as long as the last snapshot, so that making these costs in proportion."""
+"""And at least this many times as long as the last snapshot: snapshots cost in proportion then."""
 _REMEDIES: Final = {
     errno.ENOSPC: "make room on that disk",
     errno.EFBIG: "raise the limit on the size of files (`ulimit -f`)",
@@ -166,8 +166,8 @@ class Journal:
     def close(self, timeout: float | None = None) -> None:
         """Bring everything to the disk, and let the folder go.
 
-        A disk may not answer. After so many seconds all of it is left to the thread, which has the
-        folder for as long as the disk holds it up; nothing more is taken.
+        A disk may not answer. After `timeout` seconds the rest is left to the thread, which keeps
+        the folder for as long as the disk holds it up; nothing more is taken.
         """
         if self._closing:
             return

@@ -156,7 +156,7 @@ class InvariantViolation(Exception):
 
 WITHIN_NS: Final = MINUTE
 REPLACED_MAX: Final = 3
-"""So many failures within a minute are made good; the next one says that it does not help."""
+"""Failures within a minute that a new machine makes good; one more says that it does not help."""
 
 
 class Failures:

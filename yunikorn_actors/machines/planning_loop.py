@@ -84,7 +84,7 @@ Commit = Callable[[list[Proposal], int], list[Effect]]
 PATIENCE_NS: Final = 2 * SECOND
 """How long the schedulers wait for the one that has the token."""
 APART_NS: Final = 100_000_000
-"""By so much more than the one before it, so that they do not claim the token all at once."""
+"""Added for each scheduler before it, so that they do not claim the token all at once."""
 
 
 class Delays(TypedDict):

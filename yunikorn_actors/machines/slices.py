@@ -24,7 +24,7 @@ Steps = Iterator[int]
 """The pieces of a job: how many items each has handled."""
 
 LOOKED_AT_IN_ONE: Final = 20
-"""So many things that are only looked at are as much work as one item."""
+"""How many looks are as much work as one item."""
 
 
 def ends_piece(number: int) -> bool:
@@ -40,7 +40,7 @@ FRESH: Final = -1
 def gathered(
     items: Iterable[ItemT], in_one: int = LOOKED_AT_IN_ONE
 ) -> Generator[int, None, deque[ItemT]]:
-    """Collect them, in pieces of so many; what they come from stays as it is meanwhile."""
+    """Collect the items, in pieces of `in_one`; their source must not change meanwhile."""
     found: deque[ItemT] = deque()
     source, before = iter(items), 0
     while True:
@@ -60,7 +60,7 @@ def drained(left: deque[ItemT]) -> Iterator[ItemT]:
 
 
 COPIED_IN_ONE: Final = 1_000
-"""So many things that are only copied are as much work as one item."""
+"""How many copies are as much work as one item."""
 
 
 def drawn_off(items: Iterable[ItemT]) -> Generator[int, None, Iterator[ItemT]]:

@@ -41,7 +41,7 @@ class CountsFound(Message, frozen=True, kw_only=True):
 
 
 class ExplainRequested(Message, frozen=True, kw_only=True):
-    """Ask what becomes of an ask; without a key and an application, why asks of a partition wait.
+    """Ask how an ask stands; without a key and an application, why asks of a partition wait.
 
     Without a partition it is that of the application.
     """

@@ -387,7 +387,7 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
     if fact.spec.placeholder:
         model.gangs.placeholders_came(app, (fact.uuid,))
     elif app.app.reported:
-        # Less is to come of its gang than before.
+        # Its gang needs less than before.
         model.gangs.follow(app)
         model.requeue.gang_may_fit()
 

@@ -38,13 +38,13 @@ from yunikorn_actors.values.durations import NEVER_NS, SECOND
 from yunikorn_actors.values.resource import Resource, charge
 
 PLANNED_MAX: Final = 300
-"""So many asks are planned ahead; those behind them have a position and no interval."""
+"""Asks that are planned ahead, at most; those behind them have a position and no interval."""
 PIECES_MAX: Final = 4
-"""In so many pieces the repeats of an ask are planned: it starts with the first one."""
+"""Pieces in which the repeats of an ask are planned, at most: it starts with the first one."""
 REPEATS_MAX: Final = 10_000
-"""So many repeats are put in order one by one; behind them those of an ask stay together."""
+"""Repeats that are put in order one by one; behind them those of an ask stay together."""
 RUNS_MAX: Final = 60
-"""So many runs of a user, and of a queue, are remembered."""
+"""Runs of a user, and of a queue, that are remembered."""
 RUNS_MIN: Final = 5
 """Fewer of them say nothing."""
 SHARES: Final = (0.25, 0.5, 0.75)
@@ -57,7 +57,7 @@ FIRST_WIDTH: Final = 3.0
 LEAST_NS: Final = 300 * SECOND
 """A plan is never taken for more exact than that."""
 _EXACT_BITS: Final = 5
-"""Of an end so many leading bits count: a plan has hundreds of moments, not thousands."""
+"""The leading bits of an end that count: a plan has hundreds of moments, not thousands."""
 _Name = tuple[str, str]
 """Of an ask: its application and its key."""
 
@@ -104,7 +104,7 @@ class _Runs:
     def expected(
         self, queue: str, user: str, declared_ns: int, share: float, ran_ns: int = 0
     ) -> int:
-        """Return how long it runs in all, if it has run for so long already."""
+        """Return how long it runs in all, if it has run for `ran_ns` already."""
         is_declared = declared_ns < NEVER_NS
         kept, unit = (self._shares, declared_ns) if is_declared else (self._ran, 1)
         names = (("user", user), ("queue", queue), ("", ""))
@@ -206,7 +206,7 @@ class Expectations:
     ) -> bool:
         """Whether anything has happened since the plans were made, or should have, or is asked.
 
-        So often they are made for that, and at once for an ask that they do not have.
+        They are made anew at most once in `every_ns`, and at once for an ask that they do not have.
         """
         revision, made_ns = self._made
         if revision == state.revision and now_ns < self._due_ns:
@@ -385,7 +385,7 @@ class _Line:
             self._priorities.append(max(own, self._priorities[-1]))
         self.placed = self._repeats = 0
         self.starts_until = 0
-        """With so many placed it runs, and in a stateaware leaf the next may start."""
+        """With this many placed it runs, and in a stateaware leaf the next may start."""
         view.priority = self._priorities.pop()
 
     @property

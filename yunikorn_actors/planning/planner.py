@@ -279,7 +279,7 @@ class Planner:
         self._refusals.note_made(made)
         return made
 
-    # -- what becomes of the decisions
+    # -- the outcomes of decisions
 
     @property
     def in_flight_count(self) -> int:

@@ -318,7 +318,7 @@ class Why(Struct, frozen=True, kw_only=True):
 EXPLAINED_MAX: Final = 1_000
 """Asks of one partition that are explained in one list."""
 LOOKS_MAX: Final = 200_000
-"""So many nodes are looked at for one list; the shapes that are left go without that look."""
+"""Nodes that are looked at for one list, at most; shapes that are left go without that look."""
 
 
 class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -333,13 +333,13 @@ class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     """Asks with this in their key or queue, in the id or the user of their application."""
     listed: int = 0
-    """So many of them are listed."""
+    """How many of them are listed."""
     by_cause: bool = False
     """They are counted by cause as well, which takes longer."""
     explained: int = 0
-    """So many of them are explained, each as by itself."""
+    """How many of them are explained, each as by itself."""
     looks: int = 0
-    """So many nodes may be looked at for that; then what is explained goes without that look."""
+    """Nodes that may be looked at for that; the asks that are left go without that look."""
     sums: bool = False
     """Nothing of the above: they are added up by cause, queue and size."""
 

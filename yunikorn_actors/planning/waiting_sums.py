@@ -41,11 +41,11 @@ from yunikorn_actors.planning.stages.allocate import gate_of
 from yunikorn_actors.planning.stages.backoff import Backoff
 
 KINDS_MAX: Final = 2_000
-"""So many kinds of asks are counted anew in one part of an answer."""
+"""Kinds of asks that are counted anew in one part of an answer, at most."""
 MARKS_MAX: Final = 50
-"""So many kinds and applications may be marked before they are counted."""
+"""Kinds and applications that may be marked before they are counted."""
 SUMS_MAX: Final = 500
-"""So many causes are looked for in one part."""
+"""Causes that are looked for in one part, at most."""
 
 _Kind = Cause | Holder | Owner
 """Why repeats wait: by itself, by what blocks their application, or as the lane of the owner."""

@@ -42,7 +42,7 @@ _NARROWEST = 12
 def table(
     head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int = 0
 ) -> Iterator[str]:
-    """Yield the lines of a table; so many columns are aligned at the left, the others right.
+    """Yield the lines of a table; the first `left` columns are aligned left, the others right.
 
     With a width, those at the left are cut until the lines fit.
     """

@@ -35,9 +35,9 @@ from yunikorn_actors.version import VERSION
 GATHER_S: Final = 0.05
 CLOSE_TIMEOUT_S: Final = 30.0
 FACTS_KEPT: Final = 64
-"""So many payloads of facts wait for the next who handles them."""
+"""Payloads of facts that are kept for the next machine that handles the same message."""
 BACKLOG_BYTES_MAX: Final = 64 * 2**20
-"""So much waits for the disk at most; records that come above it are dropped and counted."""
+"""The most that waits for the disk; records that come above it are dropped and counted."""
 
 
 class TraceSettings(Struct, frozen=True, kw_only=True):
@@ -52,8 +52,8 @@ class TraceSettings(Struct, frozen=True, kw_only=True):
     keep: int = 5
     """How many files are kept beside the newest one, with `rotate_bytes`."""
     flight_recorder_bytes: int = 0
-    """Keep the last records, of so many bytes, in memory, and write them to `path` only if the core
-    fails, or elsewhere by `save_trace`; 0 writes all of them as they come."""
+    """Keep the last records in memory, up to this many bytes, and write them to `path` only if the
+    core fails, or elsewhere by `save_trace`; 0 writes all of them as they come."""
 
     def __post_init__(self) -> None:
         for name in ("rotate_bytes", "keep", "flight_recorder_bytes"):

@@ -1,4 +1,4 @@
-"""How many columns a text takes on a terminal, and texts that are cut to so many."""
+"""Columns that a text takes on a terminal, and texts cut to a number of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -20,7 +20,7 @@ def _columns(character: str) -> int:
 
 
 def filled(text: str, width: int, *, right: bool = False) -> str:
-    """Align it at the left, or at the right, in so many columns."""
+    """Align a text at the left, or at the right, in `width` columns."""
     blank = " " * (width - columns(text))
     return blank + text if right else text + blank
 

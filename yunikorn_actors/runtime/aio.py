@@ -166,7 +166,7 @@ class AsyncCore(Generic[_Core]):
         return await self._call(None, self._core.events, first_id, count)
 
     async def event_stream(self, history: int = 0) -> "AsyncEventStream":
-        """Hear every event record from now on, after so many of the last ones."""
+        """Hear every event record from now on, after the last `history` ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         self._core.check_running()

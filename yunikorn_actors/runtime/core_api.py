@@ -81,7 +81,7 @@ class Core(AnyCore, Protocol):
     """The calls that `SchedulerCore`, in this process, and `RemoteCore`, in another one, share."""
 
     def event_stream(self, history: int = 0) -> EventStream:
-        """Hear every event record from now on, after so many of the last ones."""
+        """Hear every event record from now on, after the last `history` ones."""
         ...
 
     # -- for what is built upon it

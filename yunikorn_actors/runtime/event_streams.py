@@ -116,7 +116,7 @@ class EventStreams(ABC):
     """What a core that feeds event records has for readers that iterate."""
 
     def event_stream(self, history: int = 0) -> EventStream:
-        """Hear every event record from now on, after so many of the last ones."""
+        """Hear every event record from now on, after the last `history` ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         # A history that is longer than the room would overflow at once.
         feed = Feed(max(ROOM, history))

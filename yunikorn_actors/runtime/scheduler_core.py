@@ -591,7 +591,7 @@ class SchedulerCore(Gateway, EventStreams, ScopedCore, FormerCalls):
 
 
 class Inside:
-    """A core as its actors see it: their clock, and what becomes of all that they want or raise.
+    """A core as its actors see it: their clock, and where all that they want or raise goes.
 
     Apart from `SchedulerCore`, so that an embedder finds there only the calls that a program makes.
     """

@@ -275,7 +275,7 @@ class VirtualCore(ScopedCore):
             return self._simulator.events(first_id, count)
 
     def event_stream(self, history: int = 0) -> Iterator[si.EventRecord]:
-        """Hear every event record from now on, after so many of the last ones.
+        """Hear every event record from now on, after the last `history` ones.
 
         A step never waits: iteration ends when what has come so far is taken, and may go on later.
         """

@@ -1,4 +1,4 @@
-"""The tokens in force: what a caller may do who shows one, and what becomes of them while it runs.
+"""The tokens in force: what a caller who shows one may do, and their changes during a run.
 
 A change ends the former tokens for the calls that come and for the streams that are open: a token
 may be changed because it has leaked.

@@ -195,7 +195,7 @@ class Allocation(Struct, kw_only=True, gc=False):
     """Seconds of its life that are in the history of its application already."""
     asked_back_ns: int = 0
     grace_ns: int = 0
-    """As a victim it had so long to end; its queue may give another time by now."""
+    """The time that it had to end, as a victim; its queue may give another one by now."""
     is_overdue: bool = False
     """It was asked back long ago, and reported as never confirmed."""
     devices: Devices = ()

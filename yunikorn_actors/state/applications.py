@@ -375,7 +375,7 @@ class Application:
         self.lapsed_ns = 0
         """When the last commitment of the gang came to nothing; it waits behind others since."""
         self.placed: Resource = {}
-        """All placeholders that were placed since the gang came, whatever became of them."""
+        """All placeholders that were placed since the gang came, those that ended included."""
         self.reported: Resource = {}
         """All members that were reported as running: each was a placeholder once, as a rule in a
         former life of the core."""

@@ -55,7 +55,7 @@ def has_devices(node: Node, spec: AskSpec) -> bool:
 
 
 def are_so_many(node: Node, amount: int) -> bool:
-    """Whether the node has so many devices, free or not."""
+    """Whether the node has as many devices as the amount takes, free or not."""
     return node.parts is None or 0 < number_of(amount) <= len(node.parts)
 
 

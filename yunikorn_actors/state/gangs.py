@@ -42,7 +42,7 @@ def waits_for_gang(
 ) -> bool:
     """Whether the gang of the application keeps an ask from being placed, or a node kept for it.
 
-    So many placeholders are on their way already, or the admission of the gang is.
+    `on_their_way` placeholders are proposed already; `is_admitting`: the admission is.
     """
     if spec.placeholder:
         return not is_admitting and awaits_admission(app)
@@ -125,7 +125,7 @@ def unplaced(app: Application) -> Resource:
 
 
 def commitment_of(app: Application) -> Resource:
-    """Return what an admitted gang keeps from others: what is to come of it.
+    """Return what an admitted gang keeps from others: what it has not placed yet.
 
     One that runs and has no placeholder that waits has been given all that it asked for.
     """

@@ -69,9 +69,9 @@ class Places(NamedTuple):
     """Which applications have the places of a gate; serials stand for applications."""
 
     most: int
-    """So many may run; 0 is any number."""
+    """How many may run; 0 is any number."""
     taken: int
-    """So many run, or hold something: `having` is part of it."""
+    """How many run, or hold something: `having` is part of it."""
     having: dict[int, None]
     reserving: dict[int, None]
     """Those that hold nothing and have a node kept for them, the first to have one first."""

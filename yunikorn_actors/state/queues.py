@@ -210,7 +210,7 @@ class Queue:
     def quota_for(
         self, own: Resource, used: Resource, redeemed: Resource | None = None
     ) -> Resource | None:
-        """Return how much may be used with an ask to which so much was promised.
+        """Return how much may be used with an ask that was promised `own`.
 
         After a reload, or with work that was reported, the maximum may not hold all that was
         promised. Then each has its own as long as there is room, in the order of the promises: the

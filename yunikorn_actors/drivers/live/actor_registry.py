@@ -80,7 +80,7 @@ class ActorRegistry:
             actor.end()
 
     def in_a_call(self, rm_id: str, timeout: float) -> Actor | None:
-        """Find a former callback that stays in a call so long after it was retired."""
+        """Find a former callback that is still in a call `timeout` seconds after it was retired."""
         with self._lock:
             former = [
                 (actor, actor.retired_s + timeout)

@@ -233,7 +233,7 @@ class Actor(ABC):
         """The core has failed here: let nobody wait, raise what was meant for the thread."""
 
     def deliver(self, envelope: Envelope) -> None:  # noqa: C901 - a call is paid for each message
-        """Handle a message, carry out what comes of it, and count it."""
+        """Handle a message, carry out its effects, and count it."""
         if self.deaf:
             # Deaf: counted, so that "settled" stays exact, and handled by nobody.
             self._pass_over(envelope)

@@ -75,7 +75,7 @@ def is_main() -> bool:
 
 # Longer slices join more messages, shorter ones let others in sooner; measured, see ADR 40.
 SLICE_NS: Final = 2_000_000
-"""So long one machine runs while others have messages. What waits in one mailbox is handled
+"""How long one machine runs while others have messages. What waits in one mailbox is handled
 together, so a slice of one message would cost more."""
 RUN_MAX: Final = 1_000
 """Messages that a caller handles before it passes the hold on."""

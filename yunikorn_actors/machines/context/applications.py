@@ -32,7 +32,7 @@ def add_application(unit: UnitOfWork, spec: ApplicationSpec) -> None:
         known = unit.state.applications[spec.application_id]
         unit.announce(ApplicationVerdict(known.id, queue=known.queue.path))
         return
-    # Before the placement: that creates queues, and no queue may come of an application that is
+    # Before the placement: that creates queues, and none may be created for an application that is
     # refused anyway.
     reason = _refusal(unit.state, spec)
     if reason is not None:

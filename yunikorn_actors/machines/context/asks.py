@@ -165,7 +165,7 @@ def withdraw_ask(
     """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
     remove_ask(unit, app, ask, type_)
-    # So that `explain` can still say what became of it.
+    # So that `explain` can still tell its outcome.
     unit.partition.rejections.note(app.id, spec.key, why, unit.now_ns, was_taken=True)
     unit.announce(
         AnnouncedWithdrawal(
@@ -196,7 +196,7 @@ def _is_rejected(unit: UnitOfWork, item: AskItem) -> bool:
 
 
 def no_application(states: Iterable[PartitionState], id_: str) -> str:
-    """Say that an application is not there, and of one that ended what has become of it."""
+    """Say that an application is not there; of one that ended, say how."""
     what = f"{UNKNOWN_APPLICATION} {id_}"
     state = next((state for state in states if id_ in state.last_ends), None)
     if state is None:
@@ -452,7 +452,7 @@ def _recover(unit: UnitOfWork, app: Application, item: AskItem, *, announced: bo
             drop_barred_of(unit, app)
     else:
         work_started(unit, app)
-        # It may be the last that was to come of an admitted gang.
+        # It may be the last that an admitted gang was waiting for.
         watch_commitment(unit, app)
 
 
@@ -558,7 +558,7 @@ def _leave_former_node(unit: UnitOfWork, item: AskItem) -> None:
 
 
 ADDED_IN_ONE = 4
-"""So many asks of a run are as much work as one item."""
+"""How many asks of a run are as much work as one item."""
 
 
 def take_from(unit: UnitOfWork, items: Sequence[AskItem], start: int) -> int:

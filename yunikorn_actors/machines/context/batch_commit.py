@@ -141,7 +141,7 @@ class Batch:
         return equals(add(placed, dict(together)), wanted)
 
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
-        """Whether it is one of the batch, and the node has room for so many of these."""
+        """Whether the ask is one of the batch, and the node has room for `count` of these."""
         # The first ask decided the size; equal amounts of another object are the same size.
         resource, spec = self._resource, ask.spec
         # Nodes of its own, a timer or an announcement of it makes an ask one by itself.
@@ -159,7 +159,7 @@ class Batch:
         # matters.
         if node.parts is not None and GPU in resource:
             return False
-        # All of the same size: so many times the size has to fit, and a type of which nothing is
+        # All of the same size: `count` times the size has to fit, and a type of which nothing is
         # wanted always fits.
         available = node.available
         for kind, quantity in resource.items():

@@ -85,7 +85,7 @@ class Context(Joining):
         instance: str,
         policies: Policies = NO_POLICIES,
     ) -> None:
-        """With so many schedulers in each partition; with 0 Context plans by itself."""
+        """`schedulers`: how many each partition has; with 0 Context plans by itself."""
         self._partitions = Partitions(
             settings=settings, schedulers=schedulers, instance=instance, policies=policies
         )

@@ -100,7 +100,7 @@ def note_admission(
             application_id=app.id,
             serial=app.serial,
             queue=app.queue.path,
-            # What is still to come of it: others must not be admitted into that room (ADR 13).
+            # What it has not placed yet: others must not be admitted into that room (ADR 13).
             commitment=unplaced(app),
             at_ns=unit.now_ns,
             proposal_id=proposal_id,
@@ -156,7 +156,7 @@ def check_room(
     used: Callable[[Queue], Resource],
     claimed: Resource | None = None,
 ) -> Refusal | None:
-    """Say why queues and limits have no room for the whole gang beside what is to come of others.
+    """Say why queues and limits have no room for the whole gang beside what others still need.
 
     `claimed` is what the queues have in `used` of this gang already.
     """
@@ -169,7 +169,7 @@ def check_room(
 # Added up anew at each check: admissions are few, and a book of sums would be one more that has to
 # agree.
 def commitments(state: PartitionState) -> Committed:
-    """Add up what is to come of the admitted gangs."""
+    """Add up what the admitted gangs still need."""
     committed: Committed = {}
     for id_ in state.admitted.values():
         other = state.applications[id_]

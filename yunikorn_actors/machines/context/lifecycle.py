@@ -295,7 +295,7 @@ def stop_placeholder_timer(unit: UnitOfWork, app: Application) -> None:
 
 
 def watch_commitment(unit: UnitOfWork, app: Application) -> None:
-    """An admitted gang keeps its room for so long without a placeholder; then it awaits admission.
+    """Bound how long an admitted gang keeps its room without a placeholder; then it waits again.
 
     The time runs from its admission, or from the end of its last placeholder.
     """

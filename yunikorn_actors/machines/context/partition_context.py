@@ -172,7 +172,7 @@ class Uuids:
         return self._prefix + str(self.issued)
 
     def take(self, count: int) -> tuple[str, ...]:
-        """Issue so many."""
+        """Issue `count` UUIDs that follow each other."""
         first, self.issued = self.issued + 1, self.issued + count
         return tuple([self._prefix + str(number) for number in range(first, self.issued + 1)])
 
@@ -428,7 +428,7 @@ class PartitionContext:
         return self.last_sequence
 
     def take_sequences(self, count: int) -> int:
-        """Take so many that follow each other; return the first."""
+        """Take `count` numbers that follow each other; return the first."""
         first, self.last_sequence = self.last_sequence + 1, self.last_sequence + count
         return first
 

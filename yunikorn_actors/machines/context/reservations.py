@@ -79,7 +79,7 @@ def check_reserve(
     # nobody knows when it may start.
     if ask.created_ns + delay_ns >= now_ns or is_gated(state, app, ask):
         return Refusal.RESERVATION_LIMIT
-    # Only so many nodes, or the cluster freezes.
+    # Only a share of the nodes, or the cluster freezes.
     kept = kept_count(state.nodes.values())
     is_too_many = kept >= reservations_max(state)
     return check_open(node, ask.spec) or (Refusal.RESERVATION_LIMIT if is_too_many else None)

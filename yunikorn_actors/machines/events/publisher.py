@@ -52,7 +52,7 @@ from yunikorn_actors.state.facts import Fact, parts_of, revisions_of
 # Facts between two trims: a trim moves two lists, so it is done in bulk.
 COMPACTION = 10_000
 EVENT_BYTES_MAX = 8 * 2**20
-"""So much of the event records outlives a restart or goes to a follower, the newest of them."""
+"""Bytes of event records, the newest, that outlive a restart or go to a follower."""
 DEFAULTS = ExtraConfig()
 STREAMS_KEY = "event.maxStreams"
 
@@ -119,7 +119,7 @@ class Ring:
         del self._facts[:overwritten], self._first_ids[:overwritten]
 
     def newest(self, bytes_max: int) -> tuple[Fact, ...]:
-        """Return the facts of the last records, no more than fit in so many bytes."""
+        """Return the facts of the last records, as many as fit in `bytes_max`."""
         size, kept = 0, len(self._facts)
         # Encoded to be measured: this happens at a restart or when a follower comes, never for an
         # event.
@@ -251,7 +251,7 @@ class EventPublisher:
         return [Send(to=message.follower, message=self.remembered())]
 
     def remembered(self, bytes_max: int = EVENT_BYTES_MAX) -> EventsRestored:
-        """Give the newest records, of so many bytes as facts, for another to go on with."""
+        """Give the newest records, as facts of at most `bytes_max`, for another to go on with."""
         known = tuple(
             FactsMissed(partition=name, epoch=epoch, revision=revision)
             for (name, epoch), revision in self._revisions.items()

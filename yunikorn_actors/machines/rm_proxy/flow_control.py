@@ -57,7 +57,7 @@ class Deliveries:
         """What the last mark says; one more that says the same would tell nothing."""
         self.taken_count = 0
         self._handled: deque[tuple[int, int]] = deque()
-        """How many requests have been handled when so much had been sent, while that waits."""
+        """How many requests were handled when that much had been sent, while the number waits."""
         self._is_backpressured = False
 
     def canonical_state(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Deliveries:
         return effects
 
     def handled(self, requests: int) -> list[Effect]:
-        """So many requests have been handled, and all that they led to has been sent."""
+        """Note that `requests` more were handled, and all that they led to has been sent."""
         # The number goes out behind the answers: a caller that has it finds all that its requests
         # led to.
         if self._sent == self.taken_count:
@@ -138,7 +138,7 @@ _LAST: Final = (RMLost, RMUnregistered)
 
 class ManagerTurns:
     def __init__(self, turn_max: int) -> None:
-        """A part has so many items, the last request of it perhaps more."""
+        """`turn_max`: how many items a turn has; its last request may exceed that."""
         self._max = turn_max
         self._sent: dict[str, int] = {}
         """How many items of the present part are at Context, by resource manager."""

@@ -1,4 +1,4 @@
-"""Questions to the predicates of resource managers, and what becomes of unanswered ones.
+"""Questions to the predicates of resource managers, and the fate of unanswered ones.
 
 Each question gets exactly one answer: that of the callback, or a no if the callback takes longer
 than a predicate may. A later answer is dropped and counted. Until it comes the callback gets no

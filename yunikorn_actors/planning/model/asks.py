@@ -105,7 +105,7 @@ class Asks:
             self.shut(ask, -repeats)
 
     def _allowed(self, ask: AskView, repeats: int) -> int:
-        """Of so many repeats, those that neither their gang nor the gate of their leaf bars."""
+        """Count those of the repeats that neither their gang nor the gate of their leaf bars."""
         if self._is_barred(ask):
             return 0
         is_free = ask.app.leaf.decider.gate is None or is_part_of_gang(ask.app.app, ask.ask.spec)
@@ -120,7 +120,7 @@ class Asks:
         return barred
 
     def wait(self, ask: AskView, repeats: int) -> None:
-        """Count so many more (or fewer) waiting repeats, whether their gang holds them or not."""
+        """Count more waiting repeats (fewer if negative), whether their gang holds them or not."""
         ask.waiting += repeats
         if ask.app.leaf.changed is not None:
             ask.app.leaf.changed[ask] = None

@@ -219,7 +219,7 @@ class Decider:
         self.ranks_by_policy = self.moves = False
         self.is_fold = self.orders_asks = self.ranks_victims = False
         self.step_ns = 0
-        """After so long all keys may be others, though nothing has happened."""
+        """The time after which all keys may differ, though nothing has happened."""
         self.gate: Gate | None = None
         # Hardly any queue has one, and to look for methods costs more than all the rest.
         if policy is not None:

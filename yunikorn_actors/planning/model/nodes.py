@@ -36,7 +36,7 @@ from yunikorn_actors.values.resource import Resource
 RUN_LENGTH = 100
 FLOORS_MAX = 8
 SHAPES_MAX = 256
-"""For so many shapes the nodes are kept in the order of a policy."""
+"""Shapes for which the nodes are kept in the order of a policy, at most."""
 NO_DEVICES = ("", -1)
 
 

@@ -78,7 +78,7 @@ class Shape:
         if not wants_all:
             self.wanted = tuple([amount for amount in amounts if amount[1] > 0])
         self.devices = dict(self.wanted).get(GPU, 0)
-        """So much of devices: then it is not enough that a node has room for the amounts."""
+        """The amount of devices; if there is one, room for the amounts is not enough on a node."""
         self.hopeless_at = NEVER
         """At this count of node changes no node could hold it even when empty."""
         self.oldest_ns = INT64_MAX

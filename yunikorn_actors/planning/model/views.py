@@ -608,7 +608,7 @@ class QueueView:
         return None
 
     def refusing_earmarked(self, wanted: Wanted, own: Resource) -> "QueueView | None":
-        """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
+        """As `refusing`, for an ask that was promised a part (`own`) of what the quotas keep."""
         for level in self.limits:
             if has_room(level.limit, level.used, wanted, level.parent is None):
                 continue

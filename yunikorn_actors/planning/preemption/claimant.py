@@ -243,7 +243,7 @@ class Claimant:
     # -- queues
 
     def lacks_quota(self, asks: int = 1) -> Iterator[Lack]:
-        """Yield what keeps the ask, or the last of so many like it, out though a node has room."""
+        """Yield what keeps the ask out though a node has room, or the last of several like it."""
         for level in self.leaf.lineage:
             limit = self._state.capacity if level.parent is None else level.spec.max
             used = self.usage.of(level)
@@ -254,7 +254,7 @@ class Claimant:
                 yield level, kind
 
     def lacking(self, lack: Lack, asks: int) -> int:
-        """Say by how much so many asks exceed what lets no more in."""
+        """Say by how much this number of asks exceeds the limit that lets no more in."""
         level, kind = lack
         limit = self._state.capacity if level.parent is None else level.spec.max or {}
         coming = self.wanted.get(kind, 0) * (asks - 1)
@@ -342,7 +342,7 @@ class Claimant:
     ) -> tuple[int, list["Victim"]]:
         """Take of these in order what the quotas need to let more than the served asks in.
 
-        Return how many of so many are served then, and what went for them. Work anywhere below
+        Return how many of the asks are served then, and what went for them. Work anywhere below
         such a queue is of use, on whichever node it runs.
         """
         taken: list[Victim] = []

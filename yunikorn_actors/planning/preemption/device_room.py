@@ -13,7 +13,7 @@ from yunikorn_actors.values.devices import Parts, amount_of, number_of, pick, ta
 from yunikorn_actors.values.resource import Resource, fits_in
 
 TARGETS_MAX: Final = 64
-"""So many choices of devices are tried on one node."""
+"""Choices of devices that are tried on one node, at most."""
 _PREFIX: Final = "gpu#"
 _NUMBER: Final = "gpus#"
 """How many devices a room tells apart, whatever comes free there: work may have devices that its
@@ -48,7 +48,7 @@ def fits(wanted: Resource, room: Resource) -> bool:
 
 
 def fitting(wanted: Resource, room: Resource, most: int) -> int:
-    """Count the asks of one size, of so many, for which a room has devices."""
+    """Count the asks of one size, up to `most`, for which a room has devices."""
     parts, amount, count = _parts_in(room), amount_of(wanted), 0
     while parts and count < most and (devices := pick(parts, amount)) is not None:
         take(parts, devices, amount)

@@ -49,11 +49,11 @@ from yunikorn_actors.values.resource import Resource, charge
 from yunikorn_actors.values.tags import GPU
 
 SETS_MAX = 4096
-"""So many sets are tried: all of them with up to twelve applications."""
+"""Sets that are tried, at most: all of them with up to twelve applications."""
 WHOLE_MAX = SETS_MAX.bit_length() - 1
-"""Of so many applications all sets may be looked at."""
+"""The most applications of which all sets may be looked at."""
 LOOKS_MAX = SETS_MAX * SINGLES_MAX
-"""So many looks at single victims, for all sets together; the more there are, the fewer sets."""
+"""Looks at single victims for all sets, at most; the more victims, the fewer sets."""
 _PARTS_PER_MILLION = 1_000_000
 
 
@@ -218,7 +218,7 @@ class Choice:
         return victims
 
     def _least_beside(self, gangs: Sequence[Gang], served: int) -> tuple[Victim, ...]:
-        """Return the single work that costs least, of all with which so many asks are served."""
+        """Return the single work that costs least, of all with which `served` asks are served."""
         self._worth(gangs)
         if not self._beside:
             return ()

@@ -52,10 +52,10 @@ from yunikorn_actors.values.durations import NEVER_NS
 from yunikorn_actors.values.resource import Resource, charge
 
 SIZES_MAX = 3
-"""All orders of so many sizes of placeholders are tried, of more the first, the largest first and
-the smallest first."""
+"""Sizes of placeholders of which all orders are tried; of more only three orders: as they come,
+the largest first and the smallest first."""
 RETRIES_MAX = 12
-"""So many sets that cost less are tried where they could not all be packed, or were in vain."""
+"""Cheaper sets that are tried, at most, where not all could be packed or some were in vain."""
 Found = list[tuple[AskView, Solution]]
 """Room for each repeat of the placeholders of a gang."""
 _GangCost = tuple[Loss, int]

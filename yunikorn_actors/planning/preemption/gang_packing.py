@@ -15,11 +15,11 @@ from yunikorn_actors.values.devices import amount_of
 from yunikorn_actors.values.resource import Resource, charge, discharge
 
 LOOKS_MAX: Final = 50_000
-"""So many nodes and candidates are looked at for all sets of gangs of one claim."""
+"""Looks at nodes and candidates, at most, for all sets of gangs of one claim."""
 FEWER_LOOKS_MAX: Final = 10_000
-"""So many more for one set, for less single work beside it."""
+"""Further looks for one set, at most, to find less single work beside it."""
 PACKED_MAX: Final = 64
-"""So many placeholders are packed, beside as much single work as all choices are tried of."""
+"""Placeholders that are packed, at most; of more it is not known what a set does."""
 
 
 class Size(NamedTuple):

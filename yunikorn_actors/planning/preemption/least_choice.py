@@ -1,6 +1,6 @@
 """The single work that costs least, of all that serves as many asks of one claimant.
 
-`SingleChoice` finds how many asks can be served; this compares the sets that serve so many.
+`SingleChoice` finds how many asks can be served; this compares the sets that serve that many.
 """
 
 from bisect import insort
@@ -78,9 +78,9 @@ class _Ahead(NamedTuple):
     """
 
     here: list[Resource]
-    """What so many would free on its node, if the largest of each type were all in them."""
+    """By a number of victims, the most that they free on its node: the largest of each type."""
     beyond: list[int]
-    """How many have to go on the nodes after it for so many places."""
+    """By a number of places, how many have to go for them on the nodes after it."""
     importances: list[int]
     """Of all of them, the least important first."""
     works: list[int]
@@ -134,7 +134,7 @@ class LeastChoice(SingleChoice):
         self._ahead: list[_Ahead] = []
 
     def least_for(self, served: int, known: Sequence[Victim]) -> tuple[Victim, ...]:
-        """Return what costs least and serves so many asks; what is known serves them."""
+        """Return the work that costs least and serves `served` asks, as the known work does."""
         self._most = served - 1
         self._least, self.best = loss_of(known, self._work_of), tuple(known)
         self._ahead = self._look_ahead(served)
@@ -186,7 +186,7 @@ class LeastChoice(SingleChoice):
         return [self._fewest(room, number, first) for number in range(len(first.beyond))]
 
     def _fewest(self, room: Resource, places: int, ahead: _Ahead) -> int:
-        """Say how many have to go at least for so many places on its node and after it."""
+        """Say how many have to go at least for these places, on its node and after it."""
         fewest = ahead.beyond[max(0, places)]
         for number, freed in enumerate(ahead.here):
             if number >= fewest:

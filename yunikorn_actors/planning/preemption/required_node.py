@@ -312,7 +312,7 @@ def room_for_bound(
     waiting: Mapping[str, int],
     free_on: Callable[[Node], Resource],
 ) -> list[Bound] | None:
-    """Return what goes for so many repeats of these asks; None if one of them finds no room."""
+    """Return what goes for the waiting repeats of these asks; None if one finds no room."""
     found: list[Bound] = []
     gone: dict[str, Allocation] = {}
     served: dict[str, list[Resource]] = {}

@@ -13,9 +13,9 @@ from yunikorn_actors.planning.preemption.device_room import freed
 from yunikorn_actors.values.resource import Resource, charge
 
 SINGLES_MAX: Final = 128
-"""Of more than so many only the first in order are taken."""
+"""The most candidates of one choice; of more, only the first in order are looked at."""
 STEPS_MAX: Final = 20_000
-"""So often single work is taken or left, for all sets of gangs of one choice together; and so often
+"""Steps of taking or leaving single work, for all sets of gangs of one choice; and as many
 once more to find what costs least beside the best of these sets."""
 
 
@@ -96,7 +96,7 @@ class SingleChoice:
         return self._places_in(after) - self._places_in(room)
 
     def more_than(self, served: int, target: int) -> int:
-        """Say how many asks are served at most, up to a target; so many are known to be."""
+        """Say how many asks can be served, up to a target; `served` of them are known to be."""
         self._most = served
         self._search(target)
         return self._most

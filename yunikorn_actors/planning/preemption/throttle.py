@@ -48,7 +48,7 @@ class Throttle:
         return self._is_due(due_ns)
 
     def may_lose(self, leaf: Queue, count: int) -> bool:
-        """Whether the budget of a leaf has room for so many more."""
+        """Whether the budget of a leaf has room for `count` more."""
         budget = leaf.properties.preemption_budget
         if not budget.window_ns:
             return True

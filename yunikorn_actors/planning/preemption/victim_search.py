@@ -166,7 +166,7 @@ class Search:
         return found
 
     def _choose(self, waiting: Callable[[], int], *, is_last_resort: bool = False) -> bool:
-        """Choose the whole applications that go for so many asks; say whether any does.
+        """Choose the whole applications that go for the waiting asks; say whether any does.
 
         The asks are counted only where there are such applications.
         """

@@ -25,7 +25,7 @@ from yunikorn_actors.values.devices import Devices
 
 
 class Placer:
-    """One decision: its questions, what it takes, and what becomes of it, in one place.
+    """One decision: its questions, what it takes, and its outcome, in one place.
 
     A refusal has to give back exactly what the decision took, so both stand in one class.
     """
@@ -287,7 +287,7 @@ class Placer:
             devices=devices,
         )
 
-    # -- what becomes of it
+    # -- the outcomes
 
     def subject_of(self, proposal_id: int) -> AskView:
         return self._in_flight[proposal_id].ask

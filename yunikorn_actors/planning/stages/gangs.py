@@ -49,7 +49,7 @@ class Admitter:
         self.lapsed: list[AppView] = []
         """Lapsed gangs that get a turn after all others, in this plan or the next."""
         self.commitments: Commitments | None = None
-        """What is still to come of the admitted gangs, computed in this plan."""
+        """What the admitted gangs have not placed yet, computed in this plan."""
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
         """Let each gang that awaits admission and fits have a turn in the order of its queue.
@@ -152,7 +152,7 @@ class Admitter:
         return self._room().refusing_claim(app, expected)
 
     def note_placing(self, app: AppView, amount: Resource) -> None:
-        """A placeholder is on its way: so much less is to come of its gang."""
+        """Note that a placeholder is on its way: its amount is no longer committed to its gang."""
         if self.commitments is not None:
             self.commitments.place(app, amount)
 
@@ -315,7 +315,7 @@ class Swapper:
             self._model.nodes.take(node, ask.resource)
         return proposal_id
 
-    # -- what becomes of them
+    # -- the outcomes
 
     def subject_of(self, proposal_id: int) -> AskView:
         return self._in_flight[proposal_id].ask
@@ -349,7 +349,7 @@ class Swapper:
 
 
 class Commitments:
-    """What is to come of the admitted gangs, in one plan: beyond what is allocated or in flight."""
+    """What admitted gangs still need, in one plan: neither allocated nor in flight."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -408,7 +408,7 @@ class Commitments:
         )
 
     def in_place(self, place: Queue | Limit) -> Resource:
-        """Return what is to come of the admitted gangs there."""
+        """Return what the admitted gangs there still need."""
         self._catch_up()
         return self._committed.get(place.path if isinstance(place, Queue) else place.key, {})
 

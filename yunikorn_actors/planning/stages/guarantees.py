@@ -28,7 +28,7 @@ from yunikorn_actors.state.proposals import Preempt
 from yunikorn_actors.values.durations import NEVER_NS
 
 GANGS_MAX = 8
-"""So many gangs claim room in one plan: each looks at all that may go anew."""
+"""Gangs that claim room in one plan, at most: each looks at all that may go anew."""
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
 

@@ -29,7 +29,7 @@ from yunikorn_actors.state.proposals import Preempt, Proposal
 from yunikorn_actors.values.durations import NEVER_NS
 
 WOULD_GO_MAX = 16
-"""For so many repeats of one ask it is said who would go."""
+"""Repeats of one ask, at most, for which an answer names who would go."""
 
 
 class Preemptor:

@@ -13,7 +13,7 @@ from yunikorn_actors.planning.stages.stage import OpenProposals
 from yunikorn_actors.state.proposals import Proposal
 
 LOOKED_AT_MAX: Final = 500
-"""So many asks are looked at in one plan: the others are in the next, which comes at once."""
+"""Asks that one plan looks at, at most; the next plan comes at once and takes the others."""
 
 
 class Explainer:

@@ -217,7 +217,7 @@ class Reserver:
         # In this order: the first sets `due_ns` anew, the second only makes it earlier.
         return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
 
-    # -- what becomes of the proposals
+    # -- the outcomes of proposals
 
     def subject_of(self, proposal_id: int) -> AskView:
         return self.in_flight[proposal_id].ask

@@ -24,7 +24,7 @@ Subject = AskView | AppView | str
 
 
 class Owner(Protocol):
-    """A part that makes proposals, and learns what becomes of each."""
+    """A part that makes proposals and learns the outcome of each."""
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Context committed it. Say whether just as it was decided: then it is charged already."""

@@ -20,7 +20,7 @@ from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.resource import Resource, match_any
 
 LOOKED_AT_MAX: Final = 10_000
-"""So many allocations are looked at, those of the first nodes."""
+"""Allocations that are looked at, at most: those of the first nodes."""
 
 NOT_NEEDED: Final = "not needed"
 NO_USE: Final = "of no use to it"

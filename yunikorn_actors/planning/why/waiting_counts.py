@@ -28,13 +28,13 @@ from yunikorn_actors.state.allocations import Ask
 APPLICATIONS_MAX: Final = 500
 ASKS_MAX: Final = 4_000
 LOOKS_MAX: Final = 150
-"""So many different answers are worked out for one part."""
+"""Different answers that are worked out for one part, at most."""
 COST_MAX: Final = 20_000
-"""So many nodes and applications are looked at for them."""
+"""Nodes and applications that are looked at for them, at most."""
 EXPLAINED_MAX: Final = 400
-"""So many asks are explained in one part."""
+"""Asks that are explained in one part, at most."""
 SURVEYED_MAX: Final = 10_000
-"""So many nodes are looked at in one part for asks that are explained; the first look is whole."""
+"""Nodes that explained asks may look at in one part, at most; the first look is whole."""
 _Alike = tuple[AppView, Shape, str, bool, bool, bool]
 
 

@@ -25,7 +25,7 @@ NAMESPACE: Final = "yunikorn-actors"
 ANSWER_S: Final = 60.0
 """Longer than a core takes to say that it does not answer."""
 TAKEOVER_S: Final = 30.0
-"""So long a host waits for the former one to leave its journal."""
+"""How long a host waits for the former one to leave its journal."""
 CALLS_MAX: Final = 10_000
 """Calls that wait at one host at a time: two for each resource manager of each portal."""
 CONNECT_S: Final = 10.0

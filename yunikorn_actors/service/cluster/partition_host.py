@@ -31,9 +31,9 @@ from yunikorn_actors.service.core_queries import CoreQuestions
 from yunikorn_actors.service.listener import Standing
 
 POLL_S: Final = 5.0
-"""So long a portal waits here for news at a time."""
+"""How long a portal waits here for news at a time."""
 SILENT_S: Final = 30.0
-"""A portal that has not asked for so long is gone."""
+"""A portal that has not asked for this time is gone."""
 BEGINNING: Final = "the service in front of it"
 """Who brings a configuration to a core that has begun."""
 HANDLED: Final = "handled"

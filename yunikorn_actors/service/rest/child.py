@@ -48,7 +48,7 @@ ANSWER_S: Final = 30.0
 YIELDS: Final = 5
 """How far this process gives way to the core's, as a priority of processes."""
 GRACE_S: Final = 1.0
-"""So long those who are being answered are waited for at the end."""
+"""How long those who are being answered are waited for at the end."""
 _down: Final = msgspec.msgpack.Decoder(Down)
 
 

@@ -57,7 +57,7 @@ BODY_MAX: Final = 4 * 1024 * 1024
 LINE_MAX: Final = 8190
 HEADERS_MAX: Final = 64
 IDLE_S: Final = 10.0
-"""A connection on which nothing is asked, and nothing is read, for so long is closed."""
+"""A connection is closed after this time without a question and without a read."""
 CONNECTIONS_MAX: Final = 1_000
 APART_MAX: Final = 8
 """Requests that take long, at one time; they are answered one after the other."""
@@ -67,13 +67,13 @@ LARGE: Final = 64 * 1024
 STREAMS_MAX: Final = 100
 STREAMS_OF_HOST_MAX: Final = 15
 GONE_S: Final = 5.0
-"""A stream looks so often whether its reader is there."""
+"""Seconds between two looks of a stream whether its reader is there."""
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
 SAMPLE_S: Final = SAMPLE_NS / 1e9
 WRITE_S: Final = 5.0
 PAGE_WRITE_S: Final = 30.0
-"""A live page that takes nothing for so long is cut off; it asks again when it can."""
+"""A live page that takes nothing for this time is cut off; it asks again when it can."""
 GZIP_MIN: Final = 1_400
 _NONE: Final = re.compile(r"q\s*=\s*0(\.0{0,3})?")
 """The weight of a coding that is not wanted."""

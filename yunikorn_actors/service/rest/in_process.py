@@ -108,7 +108,7 @@ class RestPart(Part):
             self._core.followers.unfollow(self._following)
         if self._server is not None and self._thread is not None:
             with suppress(TimeoutError):
-                # It waits so long for answers, and as long again for their handlers to end.
+                # It waits a third for answers, and as long again for their handlers to end.
                 self._on_loop(self._server.stop(grace / 3)).result(grace)
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(grace)

@@ -24,7 +24,7 @@ POLL_S: Final = 0.005
 WORKS_MAX: Final = 4
 """At a time: each has a slice of every turn of the loop."""
 JOIN_S: Final = 1.0
-"""Facts that have waited for so long are taken before anything else begins."""
+"""Facts that have waited for this time are taken before anything else begins."""
 WAITING_MAX: Final = 16
 PATIENCE_S: Final = 60.0
 LATE_MAX: Final = 20_000

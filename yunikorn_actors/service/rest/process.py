@@ -61,14 +61,14 @@ from yunikorn_actors.values.masking import masked_str
 
 CHILD: Final = "yunikorn_actors.service.rest"
 POOL_SIZE: Final = 4
-"""So many questions are answered at a time."""
+"""Questions that are answered at a time."""
 STUCK_S: Final = 30
-"""A process that does not read for so long is ended, and so replaced."""
+"""A process that does not read for this time is ended, and so replaced."""
 ENDED: Final = "it ended by itself"
 SIMULATE_S: Final = 60.0
-"""So long an answer about what would happen may take."""
+"""How long an answer about what would happen may take."""
 KILLED_S: Final = 5.0
-"""So long the end of a process that was killed is waited for: what a disk holds up may stay."""
+"""How long the end of a killed process is waited for: one that a disk holds up may stay."""
 PAUSE_S: Final = 0.05
 """Between two batches of facts: each wakes two threads, which compete with those of the core."""
 BATCH_MAX: Final = 1024 * 1024
@@ -78,7 +78,7 @@ BEHIND_MAX: Final = 64 * 1024 * 1024
 WAITS_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Before a process is replaced, each time that it ends; the last one for ever after."""
 STEADY_S: Final = 60.0
-"""A process that has answered for so long is well; the next end counts as the first."""
+"""A process that has answered for this time is well; the next end counts as the first."""
 _up: Final = msgspec.msgpack.Decoder(Up)
 
 

@@ -37,9 +37,9 @@ from yunikorn_actors.what_if.text import fit_lines, lines_of
 
 SIMULATE: Final = f"{OWN}/simulate"
 SECONDS_MAX: Final = 60
-"""So long a simulation may compute."""
+"""How long a simulation may compute."""
 SEARCH_S: Final = 40
-"""So long a search for the least changes tries; what it has found by then is its answer."""
+"""How long a search for the least changes tries; what it has found by then is its answer."""
 RESULT_MAX: Final = 16 * 1024 * 1024
 AT_ONCE_MAX: Final = 2
 _YIELDS: Final = 10

@@ -36,7 +36,7 @@ from yunikorn_actors.values.quantity import UINT64_MAX
 
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30 * SECOND
-"""So long the outcome of a check of health holds: it looks at everything."""
+"""How long the outcome of a health check holds: each check looks at everything."""
 _DIGITS_MAX: Final = 100
 """Zeros in front say nothing; but very many digits take long to read."""
 _BAD_REQUEST: Final = 400

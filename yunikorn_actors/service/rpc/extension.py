@@ -48,7 +48,7 @@ PIECE: Final = 1024 * 1024
 """Bytes of a state dump in one message."""
 DUMPS_MAX: Final = 2
 READ_S: Final = 20.0
-"""So long the reader of a state dump may take for a piece of it."""
+"""How long the reader of a state dump may take for a piece of it."""
 EVENTS_MOST: Final = 10_000
 M = TypeVar("M", bound=SiMessage)
 Write = Callable[[bytes], Awaitable[None]]

@@ -30,11 +30,11 @@ CONNECTIONS_MAX: Final = 1_000
 CALLS_MAX: Final = 20_000
 """Of all connections at one time; what is beyond them is refused."""
 IDLE_S: Final = 60
-"""A connection without any call is closed after so long; its client makes another when it calls."""
+"""A connection without any call is closed after this; its client makes another when it calls."""
 HANDSHAKE_S: Final = 10
-"""So long a connection may take to say what it speaks."""
+"""How long a connection may take to say what it speaks."""
 ALIVE_S: Final = 20
-"""A connection that was silent for so long is asked whether it is there, and has as long to
+"""A connection that was silent for this time is asked whether it is there, and has as long to
 answer: then its streams have ended."""
 OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),

@@ -33,7 +33,7 @@ ASIDE_MAX: Final = 4
 MANAGERS_MAX: Final = 1_000
 """That are registered at one time: each has threads of its own."""
 UNOPENED_S: Final = 300.0
-"""So long a registration may be without any stream."""
+"""How long a registration may be without any stream."""
 
 
 async def _finish(work: Coroutine[Any, Any, T]) -> T:
@@ -112,7 +112,7 @@ class Manager:
 
 class Managers:
     def __init__(self, core: ServedCore, answer_s: float) -> None:
-        """`answer_s`: so long a manager may take to answer a question of the core."""
+        """`answer_s`: how long a manager may take to answer a question of the core."""
         self.core: Final = core
         self.intake: Final = Intake()
         self._answer_s = answer_s

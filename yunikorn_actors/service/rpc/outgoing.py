@@ -63,7 +63,7 @@ class Outlet(StandIn):
     def __init__(
         self, hears: Collection[Kind], loop: asyncio.AbstractEventLoop, answer_s: float
     ) -> None:
-        """`answer_s`: so long the resource manager may take to answer a question."""
+        """`answer_s`: how long the resource manager may take to answer a question."""
         self._hears = ANSWERS | frozenset(hears)
         self._loop = loop
         self._answer_s = answer_s

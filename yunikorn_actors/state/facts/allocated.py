@@ -466,7 +466,7 @@ def _enter(state: PartitionState, app: Application, ask: Ask, allocation: Alloca
 
 def _charge(state: PartitionState, app: Application, allocation: Allocation) -> None:
     node, resource = state.nodes[allocation.node_id], allocation.resource
-    # A placeholder counts towards its gang, whatever becomes of it later.
+    # A placeholder counts towards its gang, whatever happens to it later.
     if allocation.spec.placeholder:
         write(app.placeholder_books, resource)
         charge(app.placed, resource)

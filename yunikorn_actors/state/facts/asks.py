@@ -250,7 +250,7 @@ AskFact = (
 
 
 def _wait(app: Application, spec: AskSpec, repeats: int) -> None:
-    """So many repeats more wait, or fewer."""
+    """Let `repeats` more wait, or fewer if it is negative."""
     # Nearly every ask is for one.
     if repeats == 1:
         write(app.pending_books, spec.resource)
