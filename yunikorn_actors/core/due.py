@@ -95,7 +95,7 @@ class ArmedTimers:
         return armed is not None and armed[0] == number
 
     def _sift(self) -> None:
-        """Each making anew drops as many as it keeps, so it is paid for by who left them there."""
+        """Drop cancelled entries once they are the most: those pay for the rebuild."""
         if len(self._heap) > 2 * len(self._armed) + FEW:
             self._heap = [entry for entry in self._heap if self._counts(entry)]
             heapq.heapify(self._heap)

@@ -123,8 +123,8 @@ def _as_it_is(dump: dict[str, Any]) -> dict[str, Any]:
 class Gateway(UpdateCalls):
     """The calls of the scheduler interface, and what embedders ask.
 
-    What it does for other parts of the product stands with what it is about: `managers`,
-    `questions`, `followers`, `operator`.
+    Calls of other parts of the product are grouped by subject: `managers`, `questions`,
+    `followers`, `operator`.
     """
 
     def __init__(

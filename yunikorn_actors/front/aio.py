@@ -359,7 +359,7 @@ def _current_task() -> "asyncio.Task[Any] | None":
 
 
 class _LoopCalls:
-    """Asks the program on its loop; the thread that asks waits for it, or for the end."""
+    """Asks the program on its loop; the asking thread waits for the answer, or for the end."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class AsyncLease(BaseLease):
         release: Callable[[], None],
         check_may_wait: Callable[[str], None],
     ) -> None:
-        """Made for an ask that was placed, and for what runs already."""
+        """Make a lease, for a placed ask or for work that runs already."""
         super().__init__(running, release)
         self.wanted_back: Final[asyncio.Event] = _WantedBack(check_may_wait)
         """Set when the work is to end; wait for it, or look at it now and then."""

@@ -229,7 +229,7 @@ class Applications(Generic[L]):
 
 
 def _again(app: ApplicationRecord[L]) -> si.AddApplicationRequest:
-    """Submit it as what it is by now: with what is left of its gang, and in any case if it runs."""
+    """Return the request as it is now: with the rest of its gang, and forced if any of it runs."""
     request = app.request
     assert request is not None
     records = app.by_core_key.values()

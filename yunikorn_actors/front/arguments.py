@@ -91,7 +91,7 @@ _ARGUMENTS: Final = {
 def check_arguments(call: str, request: SiMessage) -> None:
     """Raise InvalidRequest for what the interface does not carry, by the name of the argument.
 
-    The request has one item, or several that are alike: so which of them it is says nothing.
+    The request has one item, or several that are alike, so the number of the item is left out.
     """
     flaw = flaw_of(request)
     if flaw is None:

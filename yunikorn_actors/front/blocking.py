@@ -248,8 +248,8 @@ class Scheduler(BaseScheduler[Lease, Application, Application, list[Lease]]):
     def waiting(self) -> tuple[WaitingSum, ...]:
         """Return what waits, added up by cause, queue and size, the largest sums first.
 
-        It takes about as long for ten thousand asks that wait as for ten. What waits for
-        `CLUSTER_FULL` or `NO_NODE` would run on more nodes.
+        The time it takes hardly grows with the number of asks. Those that wait for `CLUSTER_FULL`
+        or `NO_NODE` would run on more nodes.
         """
         self._operations.session.check()
         return self.core.waiting(partition=self._options.full_partition)

@@ -58,8 +58,8 @@ class Look(NamedTuple):
 class Nodes(Generic[L]):
     """One node for each id, from `add` on until it is rejected or removed.
 
-    What ran on it before has a record meanwhile, so that its keys are taken; that becomes a lease
-    if the node is accepted and is dropped if not.
+    Reported work has a record from the start, so that its keys are taken. The record becomes a
+    lease if the node is accepted, and is dropped if not.
     """
 
     def __init__(self, session: Session[L], applications: Applications[L], asks: Asks[L]) -> None:

@@ -398,7 +398,7 @@ class Operations(Generic[L]):
         return records
 
     def _withdraw_late(self, passed: Sequence[Due]) -> None:
-        """They are withdrawn together; what each lacked is asked for as long as that is quick."""
+        """Withdraw them together; what each lacked is asked for while `PATIENCE_S` lasts."""
         # For all of them together: an error must not come a minute late for many asks.
         end_s = time.monotonic() + PATIENCE_S
         reasons: dict[Hashable, str] = {}

@@ -66,7 +66,7 @@ class Whereabouts(Generic[L]):
         self._seen_changes = -1
 
     def objection(self, record: AskRecord[L], node_id: str) -> str:
-        """Say why it may not go there; if it may, it counts as being there."""
+        """Say why the ask may not go to this node; if it may, count it there."""
         # Over or placed: what it was asked about is of no use to anybody any more.
         if record.rule is None or record.stage is not AskStage.WAITS:
             return ""

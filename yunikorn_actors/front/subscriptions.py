@@ -186,7 +186,7 @@ class Subscription(Generic[E]):
         self._failure: CoreError | None = None
 
     def notify(self, event: E) -> None:
-        """Keep an event until it is taken; beyond what there is room for it is counted."""
+        """Keep an event until it is taken; without room only count it."""
         with self._lock:
             # Once some were dropped no more are kept: a gap in the middle would not be noticed.
             if len(self._kept) < ROOM and not self._dropped:

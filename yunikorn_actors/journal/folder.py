@@ -73,7 +73,7 @@ class Folder:
 
     @property
     def begun(self) -> Begun:
-        """Which file was the last one that was begun for good, as far as that is known."""
+        """The last file that was begun for good, as the file `lock` tells."""
         with suppress(FileNotFoundError):
             return begun_in(bytes_of(self._lock))
         return Begun()

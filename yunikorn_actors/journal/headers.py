@@ -70,9 +70,9 @@ class Header(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """Stands in the file `lock`: which file was the last one that was begun for good.
+    """The last file that was begun for good, as the file `lock` holds it.
 
-    Without it nobody knows that the newest files were removed.
+    Without it nobody would notice that the newest files were removed.
     """
 
     journal_id: str = ""

@@ -147,7 +147,7 @@ def _restored(folder: Folder, number: int) -> Truth:
 
 
 def _without(folder: Folder, number: int) -> str:
-    """Say how to go on without a snapshot: by the one before it, where all is there for that."""
+    """Say how to go on without a snapshot: by the one before it, if its files are there."""
     older = max((it for it in folder.numbers(SNAPSHOT) if it < number), default=0)
     entries = folder.numbers(ENTRIES, EARLY)
     if not older and 1 not in entries:

@@ -149,7 +149,7 @@ class Truth:
         self.publisher.handle(restored.events, 0)
 
     def take(self, entry: StoredEntry) -> None:
-        """Do again what one handler did, and compare, where its Context noted what it had."""
+        """Do again what one handler did, and compare the result where Context noted its own."""
         self.at_ns = max(self.at_ns, entry.at_ns)
         try:
             issued = [_decoders[name].decode(data) for name, data in entry.issued]

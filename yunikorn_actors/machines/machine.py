@@ -130,7 +130,7 @@ class Replaceable(Machine, Protocol):
 
 
 def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
-    """Say that a machine has failed: what a driver sends for it, from its address."""
+    """Return the report that a driver sends, from its address, for a machine that has failed."""
     # `legacy` must not work anything out: the machine stands in the middle of what raised.
     failed = MachineFailed(address=address, failure=masked_repr(error), legacy=machine.legacy())
     return Send(to=CONTEXT, message=failed)

@@ -276,7 +276,7 @@ class PlanningLoop:
 
     @property
     def knows_why(self) -> bool:
-        """Whether it can say why asks wait: it plans, or what it has decided is on its way."""
+        """Whether it can say why asks wait: it plans, or has decisions on their way."""
         return self.has_token or bool(self.planner.open_proposals.owner)
 
     def _on_token_passed(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:

@@ -358,7 +358,7 @@ SizeKey = tuple[tuple[tuple[str, int], ...], str, bool]
 
 
 class WaitingSum(Struct, frozen=True, kw_only=True):
-    """What waits in one queue for one reason, all of one size."""
+    """Repeats that wait in one queue for one reason, all of one size."""
 
     cause: Cause
     """Why it waits, as the planner found it last."""

@@ -135,7 +135,7 @@ class Findings:
 
 
 def available_to(ask: AskView, shortage: GateKind) -> Resource:
-    """Return what is left of each type that it asks for and that anything bounds."""
+    """Return the rest of each type that the ask wants and a gate of this kind bounds."""
     if shortage is GateKind.NONE:
         return {}
     # Of queues the levels of the path, of limits those of the user and group.

@@ -72,7 +72,7 @@ _NEVER: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def check_forms(**given: object) -> None:
-    """Raise InvalidRequest for the first that is not what it must be; None was not given."""
+    """Raise InvalidRequest for the first argument of a wrong form; None means not given."""
     for name, value in given.items():
         kind, form = _FORMS[name]
         if value is None:

@@ -113,7 +113,7 @@ class EventStream(Iterator[si.EventRecord], ClosedAtEnd):
 
 
 class EventStreams(ABC):
-    """What a core that feeds event records has for readers that iterate."""
+    """Iterable streams of event records, for any core that can feed them."""
 
     def event_stream(self, history: int = 0) -> EventStream:
         """Hear every event record from now on, after the last `history` ones."""

@@ -142,7 +142,7 @@ def _itself(response: Response) -> Response:
 
 
 class _Stream(AsyncIterator[_Given], Generic[_Given]):
-    """A view of the inbox; it holds the handle, because as long as it exists there is a reader."""
+    """A view of the inbox; it keeps the handle alive, because a view is a reader."""
 
     def __init__(
         self,
@@ -317,10 +317,10 @@ class Inbox(StandIn):
         self._on_loop(self._finish, failure)
 
     def abandon(self) -> None:
-        """There is no listener any more.
+        """Close the inbox: its last listener is gone.
 
-        A collection of garbage calls this wherever it happens to run, inside the condition too: so
-        a task that waits for that is woken by the loop.
+        The garbage collector may call this anywhere, even inside the condition. Therefore the loop
+        does the rest, and wakes the tasks that wait.
         """
         self._is_closed = True
         self._on_loop(self._forget)

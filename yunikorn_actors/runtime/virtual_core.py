@@ -351,8 +351,7 @@ class _Heard(Simulator):
     """The simulator of a `VirtualCore`: its callbacks are a program's, and it may be quiet.
 
     A quiet simulator leaves out what nobody hears: messages to EventPublisher and to callback
-    methods that are not overridden. Nothing depends on them, so it decides as one that is not
-    quiet.
+    methods that are not overridden. No decision depends on these.
     """
 
     def __init__(

@@ -61,9 +61,9 @@ class CoreQuestions:
 
 
 class Causes:
-    """How many asks wait for what, as often as the core can be asked for that.
+    """Counts of waiting asks by cause, no oftener than the core can be asked for them.
 
-    To count them takes the planner's time: a small share of it, however many pages are open.
+    Counting takes the planner's time: a small share of it, however many pages are open.
     """
 
     def __init__(self, core: QuestionedCore, now_s: Callable[[], float]) -> None:

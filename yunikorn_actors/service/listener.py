@@ -19,7 +19,7 @@ class Part(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it listens, with the port that it got if it asked for any (`127.0.0.1:0`)."""
+        """Where it listens; asked for port 0, it names the port that it got."""
         ...
 
     def listen(self) -> None:

@@ -219,7 +219,7 @@ class Allocation(Struct, kw_only=True, gc=False):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A node is kept for open repeats of an ask: for one, or for as many as have an earmark."""
+    """A node is kept for one open repeat of an ask, or for as many repeats as have an earmark."""
 
     application_id: str
     key: str

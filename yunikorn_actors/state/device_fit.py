@@ -23,7 +23,7 @@ from yunikorn_actors.values.resource import Resource, fits_in
 
 
 def devices_on(node: Node, spec: AskSpec, free: Parts | None) -> Devices | None:
-    """Choose devices for an ask from what is free; None if it cannot run there for want of them."""
+    """Choose devices for an ask from the free ones; None if there are too few for it to run."""
     amount = amount_of(spec.resource)
     if amount <= 0:
         return ()
@@ -144,7 +144,7 @@ def after_resize(node: Node, allocation: Allocation, resource: Resource, named: 
 
 
 def reported_devices(node: Node, resource: Resource, named: Devices) -> Devices:
-    """Return the devices of work that runs: those that it names, or else such as are free."""
+    """Return the devices of running work: the named ones if they exist, else free ones."""
     amount = amount_of(resource)
     if node.parts is None or amount <= 0:
         return ()

@@ -60,7 +60,7 @@ def waits_for_placeholder(app: Application, spec: AskSpec, on_their_way: int = 0
 
 
 def waits_for_swap(app: Application, spec: AskSpec) -> bool:
-    """Whether its task group has placeholders, of which it takes one over."""
+    """Whether its task group has placeholders: then the ask takes one of them over."""
     group = app.task_groups.get(spec.task_group)
     return group is not None and group.alive > 0
 
@@ -127,7 +127,7 @@ def unplaced(app: Application) -> Resource:
 def commitment_of(app: Application) -> Resource:
     """Return what an admitted gang keeps from others: what it has not placed yet.
 
-    One that runs and has no placeholder that waits has been given all that it asked for.
+    A running gang without waiting placeholders has got all that it asked for.
     """
     if app.state is ApplicationState.ACCEPTED or app.waiting_placeholders:
         return unplaced(app)

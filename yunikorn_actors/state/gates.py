@@ -18,7 +18,7 @@ Wanted = Iterable[tuple[str, int]]
 
 
 class GateKind(StrEnum):
-    """Which kind of gate it is that has no room, or as many applications running as it may."""
+    """The kind of a gate that has no room, or no place for another application."""
 
     NONE = ""
     QUEUE = "queue"

@@ -72,9 +72,9 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
 
 
 def count_holding(app: Application) -> None:
-    """What an application holds takes it a place where its state does not; so does a reservation.
+    """Note the place that an application takes by allocations or reservations, not by its state.
 
-    One that has one by a reservation keeps its rank among those as long as that lasts.
+    Those with a reservation keep their order for as long as it lasts.
     """
     serial, by_holding = app.serial, app.state in COUNTS_BY_HOLDING
     # By holding, or by reservation, and never by both.

@@ -87,10 +87,10 @@ def room_for(
 ) -> Resource:
     """Return what an ask may use of the free room of a node.
 
-    All but the room that is secured for other asks: victims went for them, so it is theirs until
-    they are placed or give it up. Planner, commit and checker ask this. `served` are asks that are
-    about to use their room, so that it is not free any more. An ask that requires the node comes
-    before reservations of those that do not.
+    Room that is secured for other asks is left out: victims went for them, so it stays theirs
+    until they are placed or give it up. Planner, commit and checker ask this. `served`: asks
+    that are about to use their room, so that it is not free any more. An ask that requires the
+    node comes before reservations of those that do not.
     """
     reservations = node.reservations
     # Nothing is secured on nearly every node: then all that is free is for all.
@@ -171,7 +171,7 @@ def _at_most(wanted: Resource, room: Resource) -> Resource:
 
 
 def resize_reservation(app: Application, node: Node, key: str, size: Resource) -> None:
-    """The ask was sent again: of the room that its victims made it keeps what it needs now."""
+    """Resize the reservation of an ask that was sent again to what it needs now."""
     kept = node.reservations[app.id, key]
     resized = replace(
         kept,
@@ -191,7 +191,7 @@ def note_due(node: Node, holder: ReservationKey, size: Resource) -> None:
 
 
 def without_one(kept: Reservation, size: Resource) -> Reservation:
-    """Return a reservation of one repeat less; what was secured for that one is not kept."""
+    """Return a reservation of one repeat less, without the room that was secured for it."""
     left = {kind: quantity - size.get(kind, 0) for kind, quantity in kept.secured.items()}
     secured = {kind: quantity for kind, quantity in left.items() if quantity > 0}
     return replace(kept, repeats=kept.repeats - 1, secured=secured)

@@ -313,7 +313,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
 
 
 def _charge_allocations(app: Application, used: dict[bool, Resource] | None) -> None:
-    """Write what runs into the books: what is alike as one sum, as there are few books.
+    """Write what runs into the books, as one sum for each book: there are few books.
 
     `used` is that sum, of real allocations and of placeholders, where the image has it.
     """

@@ -101,7 +101,7 @@ class FollowerHolder(Outsider):
 
 
 class CallbackHolder(Outsider):
-    """A resource manager's callback: what it raises is its own affair, and is reported as such."""
+    """A resource manager's callback: an exception of it is reported and stops nothing."""
 
     def __init__(
         self,

@@ -244,7 +244,7 @@ class Simulator(Gateway):
 
     @property
     def last(self) -> Delivery:
-        """The message handled last: of those that were handled as one, the one that ended it."""
+        """The message handled last; of several that were handled as one, the last of them."""
         return self._in_hand[-1]
 
     @property

@@ -165,7 +165,7 @@ class Registry:
         return manager
 
     def come_back(self, message: RMRegistration) -> ResourceManager:
-        """Register one that was missing: it is as it says now, and has what it had."""
+        """Register a manager that was missing: with its new words, and its former partitions."""
         # As in any registration `add` gives a new generation, so timers of the former one are
         # stale.
         former = self.managers[message.rm_id]

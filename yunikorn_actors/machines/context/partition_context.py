@@ -301,7 +301,7 @@ class PartitionContext:
         return self.capabilities != capabilities
 
     def plan_anew(self, capabilities: Capabilities) -> None:
-        """Its resource manager has come back with another callback: plan as that one wants it."""
+        """Plan by these capabilities: the resource manager has come back with another callback."""
         self._plan_for(replace(self._life, capabilities=capabilities))
         if self.planner is not None:
             self.planner.adopt()

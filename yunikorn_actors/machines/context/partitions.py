@@ -720,7 +720,7 @@ class Partitions:
         return [events_configured(manager), *self.show(manager)]
 
     def show(self, manager: ResourceManager) -> list[Effect]:
-        """Tell those who follow what a resource manager brings, and what it lives under."""
+        """Tell followers what a resource manager brought, and its configuration."""
         # Nobody follows in most cores, and then nothing is built.
         followers = self.subscribers[1:]
         return self._send_to_followers(self._shown(manager)) if followers else []

@@ -61,7 +61,7 @@ _MESSAGES = {
 
 
 class Decided:
-    """What was checked so far in one decision, and counts as if it had happened."""
+    """The part of one decision that was checked already: it counts as if it had happened."""
 
     def __init__(
         self, state: PartitionState, now_ns: int, settings: Settings, *, is_of_one: bool = False

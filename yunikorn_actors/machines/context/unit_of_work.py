@@ -265,7 +265,7 @@ def _as_run(it: rm.AnnouncedAllocation | rm.AnnouncedRun) -> rm.AnnouncedRun:
 
 
 def _divided(verdicts: list[Verdict]) -> tuple[tuple[str, ...], tuple[rm.Rejected, ...]]:
-    """Take those apart that are accepted and those that are rejected."""
+    """Divide verdicts into accepted ids and rejected ones with their reasons."""
     accepted = tuple(it.id for it in verdicts if not it.refusal)
     rejected = tuple(rm.Rejected(id=it.id, reason=it.refusal) for it in verdicts if it.refusal)
     return accepted, rejected
@@ -301,10 +301,10 @@ def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # 
 
 
 class Work:
-    """What one handler decides, for one resource manager, at one moment.
+    """The decisions of one handler, for one resource manager, at one moment.
 
-    Its units know what they write into, not the work itself: they would stand on a cycle with it,
-    and all that a handler wrote would wait for the garbage collector.
+    Its units know the lists that they write into, and not the work: a reference back would be a
+    cycle, and all that a handler wrote would wait for the garbage collector.
     """
 
     def __init__(
@@ -413,7 +413,7 @@ class Work:
 
 
 class UnitOfWork:
-    """What one handler does in one partition, at one moment."""
+    """The changes of one handler in one partition, at one moment."""
 
     __slots__ = (
         "announce",

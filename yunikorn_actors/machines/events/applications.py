@@ -37,7 +37,7 @@ STATE_DETAILS = {
 
 
 def app_new(fact: f.ApplicationAdded | f.ApplicationRejected) -> EventRecord:
-    """Say which queue it got where that is not the one that it asked for."""
+    """Record a new application, with its queue where it got another one than it asked for."""
     id_ = fact.spec.application_id
     texts = [without_runtime(f"application '{id_}'", fact.spec.tags)]
     if isinstance(fact, f.ApplicationAdded) and fact.is_elsewhere:

@@ -44,7 +44,7 @@ def _suspension(message: str, fact: f.SchedulingHeld) -> EventRecord:
 
 
 def of_suspension(fact: f.SchedulingHeld) -> tuple[Builder, ...]:
-    """One that is away reports that itself, so only one that does not listen has an event."""
+    """Record that a manager fell behind, or takes again; one that is away reports that itself."""
     if fact.held and not fact.behind:
         return ()
     return (partial(_suspension, _BEHIND if fact.behind else _TAKES),)

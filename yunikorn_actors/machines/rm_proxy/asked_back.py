@@ -82,9 +82,10 @@ class RequestedBack:
         )
 
     def _take(self, partition: str, item: si.AllocationRelease) -> TerminationType | None:
-        """Return why it was asked for, as it is not any more.
+        """Take it off the books, and return why it was asked back.
 
-        All of an application is a wish, though what was asked for of it is given back with it.
+        The release of a whole application is a wish of the manager, though it also gives back
+        what was asked for.
         """
         if item.uuid:
             return self._drop(item.uuid) if self._names_owner(partition, item) else None

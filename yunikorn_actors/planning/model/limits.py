@@ -89,7 +89,7 @@ class LimitView:
         )
 
     def counts(self, app: Starting) -> bool:
-        """Whether it has one of the places, but for one that has it by a reservation."""
+        """Whether it has one of the places, other than by a reservation."""
         serial = app.app.serial
         return serial in self._usage().running or serial in self.starting
 

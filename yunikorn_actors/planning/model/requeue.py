@@ -171,9 +171,9 @@ class Requeue:
         self.measures.leaves[leaf] = None
 
     def starts_changed(self, *, for_nodes: bool) -> None:
-        """Another application may start, or one with a reservation may not any more.
+        """Note that another application may start, or one with a reservation may not any more.
 
-        That matters for nodes if one is reserved, or asks wait for one and may reserve it now.
+        `for_nodes`: a node is reserved, or asks that wait for one may reserve it now.
         """
         self.gangs.room_has_changed = True
         self.try_full_again()

@@ -182,7 +182,7 @@ class Tree:
         self.blocked = Blocked()
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
-        """Nothing waits for it yet, so it is measured by itself."""
+        """Add a queue; nothing waits in it yet, so it is measured by itself."""
         parent = None if queue.parent is None else self.queues[queue.parent.path]
         self.queues[queue.path] = view = QueueView(queue, parent, self._deciders)
         if parent is None:

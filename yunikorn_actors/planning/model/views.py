@@ -349,11 +349,11 @@ ChildEntry = tuple[ChildKey, "QueueView"]
 
 
 class QueueView:
-    """A queue: what it uses, what that is a share of, and where it stands among its siblings.
+    """A queue: its usage, its quota, and its place among its siblings.
 
-    It has many members, and they are one noun. Each decision reads usage, quota, priority and place
-    together, on each level of a lineage. And a queue is a gate twice over, for the room of asks and
-    for the places of applications: both are counted on the same tree and wake what waits for it.
+    It has many members on purpose. Each decision reads usage, quota, priority and place together,
+    on each level of a lineage. And a queue is a gate twice over, for the room of asks and for the
+    places of applications: both are counted on the same tree and wake those who wait for them.
     """
 
     kind: ClassVar[GateKind] = GateKind.QUEUE

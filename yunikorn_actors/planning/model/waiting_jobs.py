@@ -127,7 +127,7 @@ class WaitingJobs:
             self._apps[app] = known
 
     def _waits(self, known: _Application, ask: AskView) -> bool:
-        """Whether it comes up by itself; what waits, if only with its gang, counts for its rank."""
+        """Whether the ask comes up by itself; a waiting member counts only for the rank."""
         # Also members of gangs count for the rank of their application.
         waits = bool(ask.waiting) and not ask.gone
         before, now = known.ranks.pop(ask, NO_PRIORITY), NO_PRIORITY

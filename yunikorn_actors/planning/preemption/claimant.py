@@ -139,10 +139,10 @@ def victims_of(
     gone: Container[str] = (),
     back: Container[str] = (),
 ) -> list[Victim]:
-    """Put together what goes as one, in the order of the first of each.
+    """Put together those that go as one, in the order of the first of each.
 
-    Those that are `gone` go before them, those that are `back` count as if they had not been
-    asked back.
+    `gone`: allocations that go before these. `back`: allocations that count as if they had not
+    been asked back.
     """
     found, named = [], dict.fromkeys([it.uuid for it in allocations])
     units = Units(gone, back, first=lambda _, it: it.uuid not in named)
@@ -313,9 +313,9 @@ class Claimant:
         return self.are_cooled(leaf, its)
 
     def are_cooled(self, leaf: Queue, allocations: Sequence[Allocation]) -> bool:
-        """Whether they have run as long as their queue asks for; it is asked of what goes as one.
+        """Whether allocations that go as one have run as long as their queue asks for.
 
-        The search comes back when the first that is refused has cooled.
+        The search runs again when the first refused one has cooled.
         """
         return self._throttle.are_cooled(leaf, allocations)
 
@@ -568,7 +568,8 @@ def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
 def is_kept_for_others(node: Node, application_id: str) -> bool:
     """Whether another application waits for room here by itself.
 
-    Of one application one ask gives its node up for another: what waits is served all the same.
+    Within one application an ask gives its node up for another one: a waiting ask is served either
+    way.
     """
     return not is_promised(node) and any(
         kept.application_id != application_id for kept in node.reservations.values()

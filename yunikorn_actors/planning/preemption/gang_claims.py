@@ -83,7 +83,7 @@ class GangClaims:
     # -- who claims
 
     def placeholders_of(self, app: AppView) -> list[AskView]:
-        """Return those that wait, in order; one that requires its node has a rule of its own."""
+        """Return waiting placeholders in order; those that require a node have another rule."""
         state = self._model.state
         asks = [
             ask
@@ -93,7 +93,7 @@ class GangClaims:
         return sorted(asks, key=lambda ask: ask.order)
 
     def newest_ns(self, ask: AskView, known: dict[int, int]) -> int:
-        """Return when the ask was made; of a gang, which claims at once, its newest placeholder."""
+        """Return when the ask was made; for a gang, which claims as one, its newest placeholder."""
         app = ask.app
         if not (ask.is_placeholder and app.app.spec.is_gang):
             return ask.ask.created_ns
@@ -105,8 +105,7 @@ class GangClaims:
     def has_claim(self, app: AppView, scene: Scene) -> bool:
         """Whether all placeholders are there, and guarantee and limits have room for all of them.
 
-        Context would refuse what is over a limit, and what was found for it meanwhile would be
-        lost to others.
+        Context would refuse a claim over a limit, and others would miss its victims meanwhile.
         """
         to_claim = self._wanted_by(self.placeholders_of(app))
         # Context would refuse it, and victims would have been sought in vain.
@@ -376,7 +375,7 @@ def _may_be_less(cost: _GangCost) -> bool:
 
 
 def _largest_of(asks: Iterable[AskView]) -> Resource:
-    """Return as much of each type as the one wants that wants most of it."""
+    """Return the largest amount of each type that one of the asks wants."""
     largest: Resource = {}
     for ask in asks:
         for kind, size in ask.resource.items():

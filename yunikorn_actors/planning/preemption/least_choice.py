@@ -60,7 +60,7 @@ def _lost_by(victims: Sequence[Victim], work_of: WorkOf) -> Lost:
 
 
 def cheapest_first(victims: Iterable[Victim], work_of: WorkOf) -> list[Victim]:
-    """Put what is alike together, so that what costs less goes before it."""
+    """Put the cheapest first, and keep those that are alike together."""
     alike: list[list[Victim]] = []
     for victim in sorted(victims, key=lambda it: (loss_of((it,), work_of), it.order)):
         its = next((its for its in alike if are_alike(its[0], victim)), None)
@@ -106,7 +106,7 @@ class _Relief(NamedTuple):
         return self._replace(rest=self.rest + size)
 
     def fewest(self, amount: int) -> int:
-        """Say how many have to go at least for so much; one more than there are if all do not."""
+        """Say how many have to go for this amount; one more than all if they are too few."""
         amount -= self.rest
         number = 0
         while amount > 0 and number < len(self.sizes):

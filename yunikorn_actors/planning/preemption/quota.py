@@ -142,7 +142,7 @@ class Enforcement:
                 yield from rest
 
     def _units(self, leaf: Queue, plan: Resource) -> Iterator[tuple[Allocation, ...]]:
-        """Yield what may go, in order: allocations, and what goes as one as its leaf says."""
+        """Yield what may go, in order: allocations, or units where the leaf makes them one."""
         units, seen = units_for(plan, self._taken), dict[str, None]()
         for app, allocation in self._candidates(leaf, plan, units):
             if allocation.uuid in seen:

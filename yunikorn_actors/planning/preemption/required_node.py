@@ -218,7 +218,7 @@ def candidates(
 def _units(
     state: PartitionState, node: Node, spec: AskSpec, gone: Container[str]
 ) -> Iterator[Unit]:
-    """Yield what may go, in order: allocations, and what goes as one because its leaf says so."""
+    """Yield what may go, in order: allocations, or whole units where the leaf makes them one."""
     units, seen = units_for(spec, gone), dict[str, None]()
     for allocation in candidates(state, node, spec, gone):
         if allocation.uuid in seen:

@@ -203,7 +203,7 @@ class Scene:
     def promise(self, node: Node, app: AppView, spec: AskSpec, *, waits: bool = False) -> None:
         """Promise room on the node to an ask of this application.
 
-        Of an ask that only waits for it nothing is asked, so what is left there stays known.
+        `waits`: the ask only waits for the room, so no question goes out and the rest stays known.
         """
         amount = spec.resource
         self._owe(app, amount)

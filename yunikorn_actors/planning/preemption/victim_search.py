@@ -57,7 +57,7 @@ class Solution(NamedTuple):
 
 
 class Search:
-    """For all asks of one leaf that are alike, within one plan.
+    """The search for victims, for all asks of one leaf that are alike, within one plan.
 
     Nodes and queues are searched by one object: a victim that a node needs may be one that a quota
     needs too, and what is tried on either side must be taken back on both.

@@ -44,14 +44,14 @@ def goes_as_one(app: Application) -> bool:
 
 
 def is_set_to_go_as_one(app: Application) -> bool:
-    """Whether its leaf says so; then it holds for a required node and for a quota as well."""
+    """Whether its leaf makes it go as one, which holds for required nodes and quotas as well."""
     return app.queue.properties.preemption_unit is PreemptionUnit.APPLICATION
 
 
 def units_among(
     applications: Mapping[str, Application], victims: Iterable[Allocation]
 ) -> list[list[Allocation]]:
-    """Put together what goes as one because its leaf says so: the units of a decision."""
+    """Return the units of a decision: an application that goes as one stays together."""
     units: dict[str, list[Allocation]] = {}
     for allocation in victims:
         id_ = allocation.spec.application_id
@@ -161,7 +161,7 @@ class Units:
         return Part.ALONE if parts is None else parts.get(allocation.uuid, Part.OF_WHOLE)
 
     def harm_of(self, app: Application, allocation: Allocation) -> Part:
-        """As `part_of`; of what goes as one, what goes with it."""
+        """As `part_of`; for an allocation whose application goes as one, the part of all of it."""
         part = self.part_of(app, allocation)
         # Only under `preemption.unit` it takes the others with it; by itself it hurts as it is.
         if part is not Part.OF_WHOLE or not is_set_to_go_as_one(app):

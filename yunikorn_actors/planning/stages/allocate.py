@@ -357,8 +357,8 @@ class Placer:
 def gate_of(state: PartitionState, ask: AskView, *, has_promised: bool = True) -> Gate | None:
     """Return what refuses the ask, if anything does; only quotas hold back a required node.
 
-    The limits of its user come first: where they refuse it, nothing is preempted for it. Without
-    what was promised to it that is what refuses the others of its lane.
+    The limits of its user come first: where they refuse it, nothing is preempted for it. With
+    `has_promised=False` its own promises do not count: the answer holds for its whole lane.
     """
     # The limits first: where they refuse it no preemption may help.
     wanted, leaf, limits = ask.shape.wanted, ask.app.leaf, ask.app.limits

@@ -68,7 +68,7 @@ class Backoff:
         return []
 
     def _file(self, app: AppView) -> None:
-        """It left its lanes, so what refused them is not known any more: find it out again."""
+        """File its lanes anew: they lost what refused them when the application left them."""
         for shape in app.piles:
             lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
             if gate is not None and lane.is_open and not shape.required_node:

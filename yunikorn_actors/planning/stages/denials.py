@@ -83,10 +83,10 @@ class Denials:
         self.due_ns = NEVER_NS
 
     def lift(self, refs: Iterable[AskRef]) -> None:
-        """Another planner has learned that these may be asked again.
+        """Lift denials: another planner has learned that these asks may be tried again.
 
-        What this one was refused itself may be younger, so it stays: of that it learns by itself,
-        and then lets the others know, who have it too.
+        Refusals of this planner itself may be younger, so they stay: it learns of their end by
+        itself, and then tells the other planners.
         """
         asks: list[AskView] = []
         for ref in refs:

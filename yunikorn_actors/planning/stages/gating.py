@@ -177,7 +177,7 @@ class Gatekeeper:
                 return
 
     def _may_fit(self, of_leaf: "Pass", job: WaitingJob) -> bool:
-        """Whether the sums have room for it, and so for all of its size."""
+        """Whether the sums have room for the job, and so for every job of its size."""
         return of_leaf.fits(job) or self._is_beside_the_rest(job.subject)
 
     def _has_room(self, of_leaf: "Pass", subject: Subject) -> bool:

@@ -136,7 +136,7 @@ class Guarantees:
     def _held_in(self, leaf: QueueView) -> Iterator[AskView]:
         """Yield the first placeholder of each gang that awaits its admission for want of room.
 
-        One for which there is room is to be admitted; those bound to a node have no entry there.
+        A gang that has room is admitted without a claim; gangs bound to a node are left out.
         """
         for app in tuple(leaf.held):
             asks = self._claims.placeholders_of(app)

@@ -243,7 +243,7 @@ class Reserver:
     # -- asks that come to have a node kept
 
     def reserve_required(self, ask: AskView, node: NodeView) -> Reserve | None:
-        """Reserve its one node, unless that is reserved for it already, awaited or too small."""
+        """Reserve the required node, unless it is reserved for the ask, awaited or too small."""
         if node.id in ask.ask.reserved or ask.keeping or node.node.awaited:
             return None
         if not could_hold(node.node, ask.ask.spec):

@@ -80,7 +80,7 @@ class Line:
 
 
 class Inquiry:
-    """One question, with what has been found out for it already."""
+    """One question about waiting, with the answers to its parts so far."""
 
     def __init__(
         self, planner: Planner, now_ns: int, words: Words = FULL, looks: int | None = None
@@ -192,7 +192,7 @@ def amounts_of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:
 
 # Without zeros: they would say nothing to a reader.
 def some_of(kinds: Iterable[str], amounts: Resource) -> Resource:
-    """Take those of them that there is any of."""
+    """Return the amounts of these types that are not zero."""
     return {kind: amounts[kind] for kind in kinds if amounts.get(kind)}
 
 

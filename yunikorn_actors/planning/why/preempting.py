@@ -161,7 +161,7 @@ def _against(
 def account_of_victim(
     planner: Planner, app: Application, victim: Allocation, now_ns: int
 ) -> Preempting:
-    """Say for whom it goes, by which rule, what goes with it, what stands against the others."""
+    """Say for whom the victim goes, by which rule, what goes with it, and why others stay."""
     whom, state = victim.beneficiary, planner.state
     assert whom is not None
     # What goes with it: a whole application, or several allocations for one ask.

@@ -139,9 +139,9 @@ def _failing(ask: AskView, node: NodeView) -> Checks:
 
 
 def _closed(ask: AskView, node: NodeView) -> Checks:
-    """Neither a drain nor a reservation of another stops an ask that requires this node.
+    """Return what closes a node to an ask that requires it: no drain and no foreign reservation.
 
-    Room there that victims of other asks made is not for it.
+    The room that victims of other asks made there is closed to it.
     """
     spec = ask.ask.spec
     # Nothing else is known of it: its amounts are those of before the restart.

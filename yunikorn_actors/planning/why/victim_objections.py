@@ -88,7 +88,7 @@ def _ran_s(allocation: Allocation, now_ns: int) -> int:
 
 
 def against(state: PartitionState, objection: Objection, going: Iterable[str]) -> dict[str, int]:
-    """Count by what stands against them those that stay, as things are before anybody goes."""
+    """Count the allocations that stay, by the objection to each, before anything goes."""
     named = frozenset(going)
     counts: Counter[str] = Counter()
     for app, allocation in islice(_all(state), LOOKED_AT_MAX):

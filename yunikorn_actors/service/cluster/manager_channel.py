@@ -49,7 +49,7 @@ class Far(Protocol):
 
 
 def reach(far: Far, method: str, *arguments: object) -> Any:  # noqa: ANN401 - of any method
-    """Call a host; one whose core is over is away as well, until another one takes its place."""
+    """Call a host; one whose core has ended counts as away until another one takes its place."""
     try:
         return far.call(method, *arguments)
     except (CoreFailed, CoreStopped, NoReply) as error:

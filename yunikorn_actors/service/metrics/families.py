@@ -209,7 +209,7 @@ def _resources(path: str, queues: Queues) -> Iterator[Sample]:
 
 
 def _containers(side: ReadSide) -> Iterator[Family]:
-    """One name for each queue, as YuniKorn has it: paths that become one name are added up."""
+    """Name a metric for each queue, as YuniKorn does; queues of one name are added up."""
     totals: dict[str, Counter[str]] = {}
     for state in ("allocated", "released"):
         for path, count in sorted(getattr(side.event_counts, state).items()):

@@ -71,7 +71,7 @@ def partition(book: Book) -> Value:
 
 
 def _applications(book: Book) -> dict[str, int]:
-    """Count them by state, those that ended too, as long as they are remembered."""
+    """Count applications by state, remembered ones that ended included."""
     state = book.state
     counts = Counter(app.state.value for app in state.applications.values())
     counts.update(app.state.value for app in state.finished.values())

@@ -62,7 +62,7 @@ class Refusal(Exception):
 
     @property
     def text(self) -> str:
-        """As one sentence, for those who ask by another way."""
+        """The error as one sentence, for callers that do not come over REST."""
         more = "" if self.description == self.message else f": {self.description}"
         return self.message + more
 

@@ -239,10 +239,10 @@ class RestServer:
             logger.error("{}", self._failure, exception=error)
 
     async def _reap(self) -> None:
-        """Close connections that ask for nothing, or do not read what they have asked for.
+        """Close connections that ask for nothing, or do not read their answers.
 
-        The server waits for ever for either. Those that have waited longest go when there are too
-        many.
+        The server itself would wait for ever for both. When there are too many, those that have
+        waited longest go.
         """
         idle: dict[Any, tuple[int, int]] = {}
         while True:
@@ -263,7 +263,7 @@ class RestServer:
             idle = now
 
     async def _sample(self) -> None:
-        """Note now and then how much waits, for those who look later."""
+        """Sample now and then how much waits, for later questions."""
         while True:
             await asyncio.sleep(SAMPLE_S)
             try:
@@ -454,7 +454,7 @@ class RestServer:
             return await self._on_a_thread(made.head)
 
     def _work(self, route: Route, asked: Asked) -> Generator[Answer | bytes, None, None]:
-        """Yield what kind of answer it is, then its text; what is empty is a pause."""
+        """Yield the answer's kind, then its text; an empty piece is a pause."""
         found = route.handler(self._side, asked)
         if isinstance(found, GeneratorType):
             found = yield from paused(found)
@@ -495,7 +495,7 @@ class RestServer:
             )
 
     async def _stream(self, request: web.Request, route: Route, asked: Asked) -> web.StreamResponse:
-        """Send it while it is made. Nothing waits for its reader, and it ends when that leaves."""
+        """Send an answer while it is made, until its reader leaves; nothing waits for that one."""
         self._check_unread(0)
         sending: Sending | None = None
         try:
@@ -826,7 +826,7 @@ def _unread(connection: Any) -> int:  # noqa: ANN401 - the web server's own
 
 
 def _cut(connection: Any) -> None:  # noqa: ANN401 - the web server's own
-    """Close it, and forget what was not read: otherwise it would wait for that for ever."""
+    """Close a connection at once: closing it in order would wait for unread output for ever."""
     if connection.transport is not None:
         connection.transport.abort()
     connection.force_close()

@@ -128,7 +128,7 @@ def _is_divisible(value: Any) -> bool:  # noqa: ANN401 - any part of an answer
 
 
 def _foreign(value: Any, style: Style, level: int) -> Iterator[bytes]:  # noqa: ANN401 - any JSON
-    """Divide it as far as there is anything to divide."""
+    """Write a value of unknown type in pieces: large parts are divided again."""
     if not _is_large(value):
         yield style.text(value, level)
     elif isinstance(value, dict):

@@ -51,7 +51,7 @@ class Slices:
     # -- facts
 
     def receive(self, message: Message, now_ns: int) -> None:
-        """Take it, or keep it in its place behind those that wait."""
+        """Take the message at once, or queue it behind those that wait."""
         if self._works or self._late:
             self._late.append((message, now_ns))
         else:

@@ -139,7 +139,7 @@ class ProcessPart(Part):
         self._site.standing.simulate = self.simulate
 
     def _await_ready(self) -> None:
-        """Wait for the first one; if it ends after that, it is replaced as any other."""
+        """Wait until the first process listens; one that ends after that is replaced."""
         if self._ready.wait(START_S) and self._has_begun:
             return
         ended = None if self._process is None else self._process.poll()

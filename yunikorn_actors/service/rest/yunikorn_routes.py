@@ -292,7 +292,7 @@ def _first_manager(side: ReadSide) -> ManagerDescribed | None:
 
 
 def shown_config(manager: ManagerDescribed | None, *, piecemeal: bool = False) -> dict[str, Any]:
-    """Return its configuration, with what it set beside it; secrets are not covered yet."""
+    """Return a manager's configuration and extra settings; secrets are not covered yet."""
     return configuration.document(manager, piecemeal=piecemeal) | {
         "checksum": "" if manager is None else manager.config.checksum,
         "extra": {} if manager is None else dict(sorted(manager.extra_config.items())),

@@ -40,7 +40,7 @@ _COUNTS_AT: Final = 120
 
 
 class Wire(NamedTuple):
-    """One connection, as it was when it was looked at last."""
+    """The counts of one connection at the last look."""
 
     sent: int = 0
     received: int = 0
@@ -169,7 +169,7 @@ class Intake:
 
 
 def _seen(connection: socket.socket, former: Wire, dealt_with: int) -> Wire:
-    """A client answers what it is sent, so as many bytes may be that; nobody saves any up."""
+    """Count the bytes it holds: received, without those that may answer what was sent to it."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     sent, received = _COUNTS.unpack_from(info, _COUNTS_AT)
     excess = (received - former.received) - (sent - former.sent) - dealt_with

@@ -39,7 +39,7 @@ UNOPENED_S: Final = 300.0
 async def _finish(work: Coroutine[Any, Any, T]) -> T:
     """Await work that is done to its end even if its caller is cancelled.
 
-    Then nobody is left to ask for its error, which the loop would report as one that was lost.
+    After that nobody is left to ask for its error, so the callback does: the loop would report it.
     """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -18,7 +18,7 @@ class StreamOver(errors.CoreError):
 
 
 class TooMany(errors.CoreError):
-    """There is room for so many, and for no more."""
+    """A bound is reached: no more are taken."""
 
 
 NAME: Final = "yunikorn-error"

@@ -56,7 +56,7 @@ class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
     """No placement rule matched, so `root.default` took it."""
 
     def placement(self) -> str:
-        """Say which queue was asked for and which one it got, where these differ."""
+        """Say which queue was asked for and which one it got; only where these differ."""
         asked = f"queue {self.spec.queue_name}" if self.spec.queue_name else "no queue"
         if self.by_last_resort:
             return (

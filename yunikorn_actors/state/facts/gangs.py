@@ -66,7 +66,7 @@ class GangLapsed(Base, frozen=True, kw_only=True):
     at_ns: int
 
     def change(self, state: PartitionState) -> None:
-        """It is as before its admission, but other gangs come first."""
+        """Put the gang back to before its admission; other gangs come first from now on."""
         app = state.applications[self.application_id]
         forget_gang(state, app)
         app.is_admitted = False
@@ -177,7 +177,7 @@ class PlaceholderCancelled(Base, frozen=True, kw_only=True):
     def change(self, state: PartitionState) -> None:
         """The release that follows changes the books; the gang still needs the larger member.
 
-        That release spares what it frees, as of any placeholder that was not needed.
+        That release counts what it frees as spared, as for any placeholder that was not needed.
         """
         discharge(state.applications[self.application_id].spared, self.placeholder_resource)
 
