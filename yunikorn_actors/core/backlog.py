@@ -31,7 +31,7 @@ class Backlog:
 
     @property
     def unhandled(self) -> int:
-        """At most so many; those since the last mark count as unhandled."""
+        """The most requests that may be unhandled; all since the last mark count."""
         return max(0, self._taken - self._handled)
 
     @property

@@ -42,7 +42,7 @@ class Afterwards:
 
 @dataclass(frozen=True)
 class Driver:
-    """What `Gateway` hands to its parts: a function for each of its methods that a driver has.
+    """The functions that `Gateway` hands to its parts, one for each method of a driver.
 
     `post` is `Gateway._post`, and so on. Two classes have them: `SchedulerCore` on the dispatcher,
     and `Simulator` in virtual time.
@@ -76,7 +76,7 @@ class Driver:
     def answer(
         self, kind: type[_Answer], address: str, question: Callable[[str], Message], call: str
     ) -> _Answer:
-        """As `ask`, of a question that has one kind of answer."""
+        """As `ask`, for a question that has one kind of answer."""
         answer = self.ask(address, question, self.name(call))
         if isinstance(answer, Declined):
             raise NoReply(answer.reason)

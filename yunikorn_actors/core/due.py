@@ -12,7 +12,7 @@ from itertools import count
 from yunikorn_actors.messages.base import Envelope
 
 FEW = 16
-"""So many entries are not worth the making anew: a small core would do that at each cancelling."""
+"""Entries that are not worth a rebuild: a small core would rebuild at each cancelling."""
 Key = tuple[str, str]
 """Address and name."""
 
@@ -74,7 +74,7 @@ class ArmedTimers:
         return None if armed is None else armed[1]
 
     def take(self, key: Key) -> tuple[int, Envelope]:
-        """Take one out whenever it is due; return when that is, and what it would send."""
+        """Take a timer out before it fires; return its due time, and the message it would send."""
         number, envelope = self._armed.pop(key)
         # A look at all of them: only runs that fire timers out of their order take one by name.
         due_ns = next(entry[0] for entry in self._heap if entry[1] == number)

@@ -56,7 +56,7 @@ class UserGroups:
         self._next_sweep_ns = now_ns() + SWEEP_NS
 
     def copy(self, now_ns: Clock) -> "UserGroups":
-        """Return another that remembers what this one does."""
+        """Return a copy with what this one remembers, by another clock."""
         made = UserGroups(self._resolver, self._lookup, now_ns)
         made._entries, made._next_sweep_ns = dict(self._entries), self._next_sweep_ns
         return made
@@ -151,7 +151,7 @@ class Resolvers:
         """None while the administrator has brought no configuration."""
 
     def copy(self, now_ns: Clock) -> "Resolvers":
-        """Return another that knows what this one knows, by another clock."""
+        """Return a copy with what this one knows, by another clock."""
         made = Resolvers(self._lookups, now_ns)
         made._members, made._brought = dict(self._members), dict(self._brought)
         made._admin = self._admin

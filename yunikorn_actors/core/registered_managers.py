@@ -84,7 +84,7 @@ class RegisteredManagers:
         """How often the callbacks of each resource manager have raised."""
         self._registrations = count(1)
         self.on_handled: Callable[[str, int], None] = _ignore
-        """Called with a manager and a number: so many of its requests were handled."""
+        """Called with a manager and the number of its requests that were handled."""
 
     def register(
         self,

@@ -39,7 +39,7 @@ class SlowFits:
     """
 
     def __init__(self, later: Callable[[float, Callable[[], None]], None]) -> None:
-        """`later` makes a call after so many seconds."""
+        """`later` makes a call after a number of seconds."""
         self._later = later
         self._lock = threading.Lock()
         self._question: _Question | None = None

@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from yunikorn_actors.front.records import AskRecord, AskStage
 
 KEPT_MIN: Final = 1_000
-"""So many are kept before those that wait no longer are looked for."""
+"""Entries that are kept before the ended ones among them are dropped."""
 
 
 class Due(NamedTuple):
-    """What is handed over; the first two put it in order."""
+    """An entry of the heap; its first two fields give the order."""
 
     at_s: float
     number: int

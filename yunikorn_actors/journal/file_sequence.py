@@ -36,7 +36,7 @@ RESTORE: Final = "restore it from a copy"
 
 
 class Link(NamedTuple):
-    """A file with entries, as far as it counts."""
+    """A file with entries, and where its whole records end."""
 
     number: int
     path: Path

@@ -104,7 +104,7 @@ class Joining:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether it has done all that it was sent: no long work is under way."""
+        """Whether no long work is under way for any message it got."""
         return True
 
     def joins(self, first: Message, message: Message) -> bool:
@@ -137,7 +137,7 @@ def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
 
 
 def refusal_of(envelope: Envelope) -> Send | None:
-    """Return what a caller gets whose question reached a machine that has failed, if it is one."""
+    """Return the refusal for a caller whose question reached a failed machine; None for others."""
     reply_to = getattr(envelope.message, "reply_to", "")
     # Only callers from outside wait; machines have `MachineFailed`.
     if envelope.sender != GATEWAY or not is_reply(reply_to):

@@ -28,7 +28,7 @@ class InvalidSetting(ValueError):
 
 
 class InvalidTopology(ValueError):
-    """There is no such topology, or it cannot have so many schedulers."""
+    """The topology does not exist, or cannot have this number of schedulers."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):

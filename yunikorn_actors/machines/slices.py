@@ -88,7 +88,7 @@ class Job(Protocol):
 
 
 class Computation:
-    """A job that changes nothing before its end: what follows is what its generator returns."""
+    """A job that changes nothing before its end; its generator returns the effects."""
 
     def __init__(self, work: Generator[int, None, list[Effect]]) -> None:
         self._out: list[Effect] = []

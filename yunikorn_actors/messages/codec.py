@@ -62,7 +62,7 @@ def with_parts(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def renewed(type_: str, payload: Any) -> Any:  # noqa: ANN401 - whatever a recording holds
-    """Return the payload as it is written now; one that is so already, or is no map, as it is."""
+    """Return the payload in today's form; one that has it already, or is no map, is unchanged."""
     if not isinstance(payload, dict):
         return payload
     for field, gathered in GATHERED.get(type_, {}).items():

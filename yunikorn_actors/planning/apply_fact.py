@@ -446,7 +446,7 @@ def _will_be_free(model: Model, app: AppView, uuid: str) -> None:
 
 
 def _unit_changed(model: Model, app: AppView) -> None:
-    """What goes as one may go now from its other nodes as well, or may not any more."""
+    """Look again at the other nodes of an application that goes as one."""
     if is_set_to_go_as_one(app.app):
         for node_id in dict.fromkeys(it.node_id for it in app.app.allocations.values()):
             model.requeue.work_changed(model.nodes.views[node_id])

@@ -370,7 +370,7 @@ def _orders(
 
 
 class _Line:
-    """What waits of one application, in its order."""
+    """The waiting asks of one application, in its order."""
 
     def __init__(self, view: AppView) -> None:
         self.view = view
@@ -411,8 +411,8 @@ class _Line:
 class _Order:
     """The asks of a leaf as they would start if there were room for one repeat after the other.
 
-    The planner looks again after each decision: an application that was given something stands
-    elsewhere then, by what it uses, or by the priority of what it still wants.
+    The planner orders anew after each decision: an application that got something moves, by its
+    usage or by the priority of its other asks.
     """
 
     def __init__(self, leaf: QueueView, apps: list[AppView], *, is_starting: bool) -> None:
@@ -506,7 +506,7 @@ def _view(
 
 
 def _jobs(leaf: QueueView, order: list[tuple[Application, Ask]]) -> Iterator[_Job]:
-    """Put together what starts as one."""
+    """Yield the asks that start together as one job each."""
     gate = leaf.decider.gate
     is_strict = gate is not None and getattr(type(gate), "may_start", None) is Fcfs.may_start
     gangs: dict[str, list[Ask]] = {}

@@ -39,7 +39,7 @@ from yunikorn_actors.state.proposals import (
 # What everything else relies on: sizes, shares and the order of queues.
 
 STEPS_IN_ONE: Final = 2_000
-"""So many steps of measuring, of which there are four for each queue, are one plan."""
+"""Steps of measuring in one plan; each queue takes four."""
 
 
 class Measurer:

@@ -132,7 +132,7 @@ class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that keeps an ask waiting, and what would take it away."""
+    """One thing that keeps an ask waiting, and the change that would remove it."""
 
     cause: Cause
     """The kind of obstacle."""
@@ -434,7 +434,7 @@ def no_room(place: str) -> str:
 
 
 def what_became(state: str, message: str) -> str:
-    """Say it of an application that has ended, and what its user may do."""
+    """Say how an application has ended, and what its user may do."""
     # An application that failed may be mended; a completed one only needs to be sent again.
     if state != ApplicationState.COMPLETED:
         why = f" ({message})" if message else ""
@@ -479,7 +479,7 @@ def _preemption(why: Why) -> Iterator[str]:
 
 
 def who_goes(its: Preempting) -> Iterator[str]:
-    """Yield in words who goes, what that costs, and what stands against the others."""
+    """Yield in words the victims, the cost, and the objections against the others."""
     goes = "goes" if its.victims or its.rule else "would go"
     for it in its.goes:
         ran = f"it has run for {it.ran_s} s"

@@ -95,11 +95,11 @@ class Refusals:
         self._batches.clear()
 
     def try_again_without(self, proposal_id: int) -> None:
-        """Context refused this, and it was in flight when others were set aside: they are tried.
+        """Try again those that were set aside while this refused proposal was in flight.
 
-        The planner counted on it when it decided for them, and Context did not know of it: so they
-        did not disagree on the facts. This ends, because on the same facts no proposal is refused
-        twice.
+        The planner counted on it when it decided for them, and Context did not know of it: so the
+        two did not disagree on the facts. This ends, because on the same facts no proposal is
+        refused twice.
         """
         # Decided while that one was in flight, so it was counted on.
         again = [subject for subject, last in self._beside.items() if proposal_id <= last]

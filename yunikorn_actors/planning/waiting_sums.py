@@ -112,7 +112,7 @@ class _Group:
 
 
 class WaitingSums:
-    """Once they were asked for they are kept up as facts come: programs ask again and again."""
+    """Sums of waiting asks, kept up with the facts from the first question on."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

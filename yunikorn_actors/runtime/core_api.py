@@ -15,7 +15,7 @@ from yunikorn_actors.runtime.event_streams import EventStream, Feed
 
 
 class AnyCore(si.SchedulerAPI, Protocol):
-    """What a core has wherever it is, and for whomever."""
+    """The calls of every core, wherever it runs."""
 
     @property
     def failure(self) -> CoreError | None:

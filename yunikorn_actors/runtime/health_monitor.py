@@ -97,13 +97,13 @@ class HealthWatch:
 _T = TypeVar("_T")
 
 LIMITS: Final = ((1_000_000, 20), (100_000_000, 3))
-"""Slow is what has taken so many nanoseconds in each of so many calls in a row.
+"""A method is slow once each of so many calls in a row took this long: (nanoseconds, calls).
 
-In each of them, because other threads and processes make one call long, and not all of them.
+Each of them, because other threads and processes make one call long, but not all in a row.
 """
 _LEAST_NS: Final = LIMITS[0][0]
 UNMEASURED: Final = 15
-"""So many calls, and up to as many more, pass by the clock while none is slow.
+"""Calls between two that are measured, and up to as many more, while none is slow.
 
 Two looks at the clock cost more than a short policy. Once a call was slow each one is measured.
 """
@@ -119,7 +119,7 @@ class SlowPolicies:
         """Of each method how many calls in a row were above each of the limits."""
         self._said: set[tuple[str, str]] = set()
         self._passing = self._drawn = 0
-        """So many calls are not measured. Only one is made at a time: the dispatcher sees to it."""
+        """How many calls stay unmeasured. Only one is made at a time: the dispatcher sees to it."""
 
     def call(
         self, queue: str, policy: str, method: str, call: Callable[..., _T], /, *given: object

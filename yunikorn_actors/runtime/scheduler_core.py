@@ -701,7 +701,7 @@ class Inside:
         self._core._end_with(failure, error)
 
     def survive(self, actor: Actor, envelope: Envelope, error: Exception) -> None:
-        """A machine failed that can be replaced: keep what led there, should it not help."""
+        """Keep the failure of a replaced machine: it is the reason if the core stops later."""
         failure = _failure_of(actor, envelope, error)
         self.survived.append(failure)
         text = f"{_headline(actor, envelope, error)}; another takes its place"

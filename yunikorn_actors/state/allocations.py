@@ -70,7 +70,7 @@ Demand = tuple[tuple[tuple[str, int], ...], str]
 
 
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """What the resource manager asked for, or what it reported as running."""
+    """The ask as its resource manager sent it, or as it was reported running."""
 
     application_id: str
     key: str
@@ -107,7 +107,7 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     @property
     def demand(self) -> Demand:
-        """What a node must have for it: asks alike in this may run on the same nodes."""
+        """The needs that a node must meet: asks with equal needs may run on the same nodes."""
         return tuple(sorted(self.resource.items())), self.gpu_model
 
     @property
@@ -203,12 +203,12 @@ class Allocation(Struct, kw_only=True, gc=False):
 
     @property
     def may_be_released(self) -> bool:
-        """Whether the core may ask for it back: one answer for every reason to do so."""
+        """Whether the core may ask for it back, for whatever reason."""
         return self.releasing is None
 
     @property
     def comes_free(self) -> bool:
-        """Whether it is on its way out and its room is for anybody: one answer for all books."""
+        """Whether it is on its way out and leaves its room to anybody; all books ask this."""
         # A swap hands its room on to the member, so it frees none for others.
         return self.releasing in FREES or self.is_left_over
 

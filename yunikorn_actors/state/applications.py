@@ -236,7 +236,7 @@ class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @property
     def is_hard(self) -> bool:
-        """Whether a gang that stays incomplete fails; otherwise it goes on as a plain one."""
+        """Whether an incomplete gang fails at its timeout; else it goes on without its rest."""
         return self.gang_style.lower() == "hard"
 
 
@@ -256,10 +256,10 @@ class StateEntry(Struct, frozen=True, array_like=True, gc=False):
 
 
 class StateLog(Struct, gc=False):
-    """When an application entered which state, the newest last.
+    """The states of an application and when it entered each, the newest last.
 
     One that idles between its tasks goes to and fro for as long as it lives, so the oldest entries
-    go, and how many have gone is counted.
+    are dropped and counted.
     """
 
     entries: list[StateEntry]

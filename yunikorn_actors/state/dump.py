@@ -111,7 +111,7 @@ def _limit(resource: Resource | None) -> dict[str, int]:
 
 
 def _config(config: PartitionConfig | None) -> dict[str, Any]:
-    """The settings of the partition itself: what its queues are stands with them."""
+    """Return the settings of the partition itself, without its queues."""
     if config is None:
         return {}
     names = [name for name in config.__struct_fields__ if name != "root"]

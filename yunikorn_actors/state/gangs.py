@@ -216,7 +216,7 @@ def tightest_max(queue: Queue) -> Resource | None:
 
 
 def count_placeholders(app: Application, spec: AskSpec, placeholders: int) -> None:
-    """A task group expects so many placeholders more, or fewer (G17)."""
+    """Let a task group expect more placeholders, or fewer if negative (G17)."""
     if spec.placeholder:
         app.task_groups.setdefault(spec.task_group, TaskGroup()).count += placeholders
 

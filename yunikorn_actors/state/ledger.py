@@ -93,7 +93,7 @@ def count_holding(app: Application) -> None:
 
 
 def forget_holding(app: Application) -> None:
-    """It leaves its queue, whatever it held."""
+    """Take an application off the places of its queues, whatever it held."""
     for level in app.queue.lineage:
         level.allocating.pop(app.serial, None)
         level.reserving.pop(app.serial, None)

@@ -74,7 +74,7 @@ class Followed(Protocol):
         """Whether it says who of a leaf may start."""
 
     def image(self) -> dict[str, Any]:
-        """Give all that one who goes on begins with."""
+        """Return the whole state as plain values, for a successor to begin with."""
 
     def kept(self) -> dict[str, Any]:
         """Give what is kept, without what has failed."""

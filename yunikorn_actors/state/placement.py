@@ -36,7 +36,7 @@ _FALSE = frozenset({"0", "f", "false"})
 
 
 _QUEUES_MAX = 100
-"""So many queues a rejection lists: enough to find the one that was meant."""
+"""Queues that a rejection lists, at most: enough to find the one that was meant."""
 
 
 class PlacementFailed(Exception):

@@ -226,10 +226,10 @@ def is_overdrawn(node: Node) -> bool:
 
 
 def is_short_of_victims(state: PartitionState, node: Node) -> bool:
-    """Whether what is free or on its way is too little for the asks for which victims went.
+    """Whether free and coming room is too little for the asks for which victims went.
 
-    Of those that require the node: for the others earmarks show it. The node has become smaller, or
-    was taken by force.
+    Only asks that require the node: for others their earmarks tell. The cause is that the node
+    became smaller, or was taken by force.
     """
     wanted: Resource = {}
     devices: list[int] = []
@@ -265,7 +265,7 @@ def has_victims_going(node: Node, kept: Reservation) -> bool:
 
 
 def victims_going(node: Node, holder: ReservationKey) -> tuple[str, ...]:
-    """Return what is on its way out for an ask that requires the node, whenever it was kept."""
+    """Return the victims on their way out for an ask that requires the node."""
     rule = PreemptionRule.REQUIRED_NODE
     return tuple(
         uuid

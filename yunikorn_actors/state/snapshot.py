@@ -60,7 +60,7 @@ _APPLICATION: Final[dict[str, Any]] = {
 
 
 def image_of(state: PartitionState) -> Image:
-    """Give it as a recording would give it back: lists where there were tuples."""
+    """Return the state as it would come back from a recording: lists instead of tuples."""
     image: Image = as_recorded(_image_of(state))
     return image
 

@@ -171,7 +171,7 @@ class Dispatcher:
     # -- running
 
     def go_on(self) -> None:
-        """See to it that what was left is handled; called outside of every lock."""
+        """Make sure that some thread handles the ready mailboxes; called without any lock."""
         # No lock: where this looks too early, the thread with the hold looks again after letting
         # go.
         if not self.ready or not self._hold.acquire(blocking=False):

@@ -72,7 +72,7 @@ Look = Callable[["Simulator", Delivery], None]
 
 
 class CheckerGroup:
-    """Shows what was handled to those who judge it."""
+    """Shows each handled message to all checkers."""
 
     def __init__(self, checkers: tuple[Checker, ...]) -> None:
         self.set(checkers)

@@ -480,7 +480,7 @@ def _place_by_rm(
 
 
 def _devices_of(unit: UnitOfWork, item: AskItem) -> Devices:
-    """Work that runs has the devices that its tag names; without one such as are free."""
+    """Return the devices of running work: those that its tag names, else free ones."""
     # A tag from before a restart names the devices that the program has open. Choosing others would
     # give two programs the same device.
     resource = item.spec.resource

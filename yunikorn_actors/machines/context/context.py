@@ -582,7 +582,7 @@ class Context(Joining):
         return [effect for loop in loops for effect in loop.handle(message, now_ns)]
 
     def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
-        """Pass answers on to the other schedulers: only the one that asked has them."""
+        """Pass answers on to the other schedulers: only the scheduler that asked has them."""
         partition = self._partitions.current(message.partition, message.epoch)
         schedulers = {} if partition is None else partition.schedulers
         others = (to for number, to in schedulers.items() if number != message.scheduler)

@@ -176,7 +176,7 @@ class Registry:
         return manager
 
     def forget_queues_of(self, manager: ResourceManager) -> None:
-        """Have it reloaded, whatever configuration holds for it."""
+        """Have a manager reloaded, even if its configuration is the same."""
         manager.checksum = ""
         self.changes += 1
 

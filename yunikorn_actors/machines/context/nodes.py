@@ -231,9 +231,8 @@ def _call_off_swaps(unit: UnitOfWork, node: Node) -> Steps:
 def _schedule(
     unit: UnitOfWork, node: Node, *, drained: bool, ready: bool, awaited: bool | None = None
 ) -> None:
-    """Change whether it takes work; that it is awaited only its report changes."""
-    # Drains and reports of readiness leave the mark alone, which only a report of the node takes
-    # off.
+    """Change whether a node takes work; only its own report takes the mark `awaited` off."""
+    # Drains and reports of readiness leave the mark alone.
     awaited = node.awaited if awaited is None else awaited
     # Before the fact: a node that takes no work is never kept for an ask that could run elsewhere.
     # Only what victims went for stays until the node is reported, or is gone: else as many would go

@@ -86,7 +86,7 @@ class Awaited:
 
     # Remembered even if the node is awaited still: `take_wanted` comes back to it with the report.
     def note_wanted(self, ask: Ask) -> None:
-        """Its resource manager has asked for it again, so it does not know that it was placed."""
+        """Note that the ask came again: its resource manager does not know that it was placed."""
         self._wanted.update(dict.fromkeys(uuid for uuid in ask.uuids if uuid in self._uuids))
 
     @property

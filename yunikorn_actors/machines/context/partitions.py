@@ -316,7 +316,7 @@ class Partitions:
     def _replace_scheduler(
         self, partition: PartitionContext, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
-        """The snapshot comes first: what becomes true after it comes as a fact."""
+        """Send the new scheduler a snapshot first; later changes come to it as facts."""
         # Taken before the fact is recorded: the new replica begins at this revision, and the fact
         # follows.
         succeeded = self._succeeded(partition, message.address)
@@ -522,7 +522,7 @@ class Partitions:
         return effects
 
     def end_return(self, manager: ResourceManager, job: ContextJob) -> Steps:
-        """Drop what it has not reported in its time."""
+        """Drop the allocations that a returning manager has not reported in time."""
         for name in manager.partitions:
             yield from drop_awaited(job.work.unit(self.by_name[name]))
         yield from self.send_out_job(job)
@@ -593,7 +593,7 @@ class Partitions:
         job.out.extend(end.arrived())
 
     def reload_other(self, manager: ResourceManager, end: AllEnded, now_ns: int) -> list[Effect]:
-        """Reload one for which nobody works yet: behind what it has under way itself."""
+        """Reload a manager for which no job works yet, behind its own work under way."""
         # Counted before the job begins, which may end at once.
         end.awaited += 1
 

@@ -158,7 +158,7 @@ def _check(proposal: Preempt, decided: Decided) -> Refusal | None:
 
 
 def _check_the_others(beneficiary: Beneficiary, decided: Decided) -> Refusal | None:
-    """All are asked for, and those for which nothing was decided have room as well (G31).
+    """Check the rest of a gang: all asks are there, and undecided ones have room as well (G31).
 
     Their room was free, so they had only to wait. Another scheduler may have used it since.
     """
@@ -499,7 +499,7 @@ def preempt_together(unit: UnitOfWork, proposals: Sequence[Preempt]) -> Refusal 
 
 
 def _admit(unit: UnitOfWork, beneficiary: Beneficiary) -> None:
-    """Admit the gang for which something goes, before anything is kept for it (G23)."""
+    """Admit the gang for which victims go, before any node is kept for it (G23)."""
     app = unit.state.applications.get(beneficiary.application_id)
     if app is not None and awaits_admission(app):
         note_admission(unit, app, claims=True)

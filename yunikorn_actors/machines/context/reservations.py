@@ -189,7 +189,7 @@ def displace(unit: UnitOfWork, node: Node) -> None:
 def drop_of_node(
     unit: UnitOfWork, node: Node, reason: str, *, spares_promises: bool = False
 ) -> None:
-    """Drop those of asks that could run elsewhere; or only those for which no victims go."""
+    """Drop reservations of asks that could run elsewhere; or only those without victims."""
     for item in tuple(node.reservations.values()):
         # Asks that require the node keep their reservations. Earmarks go with the ordinary ones,
         # unless promises are spared.
@@ -253,10 +253,10 @@ def drop_of_ask(unit: UnitOfWork, ask: Ask, reason: str) -> None:
 
 
 def drop_outdated(unit: UnitOfWork, ask: Ask, spec: AskSpec) -> None:
-    """End the reservations for which an ask has no use any more when it is sent again as this.
+    """End the reservations that an ask has no use for once it is sent again as `spec`.
 
-    One that only waits was made for what the ask wanted before, and of the others one ends if what
-    it rests on has changed. The room that victims made stays its own: it is the same ask.
+    A reservation that only waits was made for the former wish; any other ends if its grounds have
+    changed. The room that victims made stays the ask's own: it is the same ask.
     """
     for node_id in ask.reserved:
         kept = kept_for(unit.state, ask, node_id)

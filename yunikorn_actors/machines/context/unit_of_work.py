@@ -102,11 +102,11 @@ _Batch = defaultdict[type, list[Any]]
 
 
 class Answers:
-    """The answers of one handler; of several requests those of each stay in their order.
+    """The answers of one handler; the answers to each request stay in their order.
 
-    The answers to several requests are sent as if they were of one, unless that would turn round
-    what is announced of an application (G27): one that was released and then rejected, say. Then
-    the answers to the later request begin another batch.
+    Answers to several requests go out as one batch, unless that would reverse the announcements of
+    an application (G27), say of a release and a later rejection. Then the answers to the later
+    request begin another batch.
     """
 
     def __init__(self) -> None:

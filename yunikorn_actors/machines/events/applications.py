@@ -71,7 +71,7 @@ def _queue_app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> E
 
 
 def of_state_change(fact: f.ApplicationStateChanged) -> tuple[Builder, ...]:
-    """One that asks again while it completes is back in the count that it had left."""
+    """Record a new state; an ask during completing also counts the application in again."""
     # It has left its queue with its last state; Expired comes long after and is a state alone.
     if fact.state in FINISHED and fact.state is not ApplicationState.EXPIRED:
         return (_app_state, _app_gone, _queue_app_gone)

@@ -119,7 +119,7 @@ _CAME = (partial(_application, _ADD, _D.APP_ALLOC), _request)
 
 
 def of_swap(fact: f.SwapCompleted) -> tuple[Builder, ...]:
-    """First what went, then what came."""
+    """Record the placeholder that went, then the member that came."""
     crosses = fact.node_id != fact.placeholder_node
     return _prepared(fact.queue.count("."), crosses, bool(fact.group))
 

@@ -138,7 +138,7 @@ class Ring:
 
 
 class Unpushed:
-    """Records that wait for the next push to one resource manager, as the facts they tell of."""
+    """Records for the next push to one resource manager, kept as their facts."""
 
     __slots__ = ("_counted", "_facts", "capacity")
 

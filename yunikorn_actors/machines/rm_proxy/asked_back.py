@@ -59,7 +59,7 @@ class RequestedBack:
             self._drop(uuid)
 
     def release_in(self, rm_id: str, item: si.AllocationRelease) -> rm.Released:
-        """Read a release as what it is: a wish, or the confirmation of a release of the core."""
+        """Tell whether a release is a wish, or confirms a release of the core."""
         partition = partition_name(rm_id, item.partition_name)
         asked = self._take(partition, item) if self._owners else None
         # Nothing was asked. All of an application is a wish in any case, as no request is ever
@@ -108,7 +108,7 @@ class RequestedBack:
         return own_partition == partition and item.application_id in {"", application_id}
 
     def _holders(self, partition: str, application_id: str) -> list[_Holder]:
-        """Return those of which something was asked for; without an id all of the partition."""
+        """Return the applications that have something asked back; without an id, all of them."""
         if not application_id:
             return [holder for holder in self._of if holder[0] == partition]
         holder = (partition, application_id)

@@ -200,7 +200,7 @@ class RmProxy:
         ]
 
     def _on_rm_gone(self, message: rm.RMLost | rm.RMUnregistered, _: int) -> list[Effect]:
-        """Neither is it registered any more, nor will it be by what it asked for before."""
+        """Forget a manager that has gone, and its registrations that were not handled yet."""
         rm_id = message.rm_id
         for callback in [it for it, manager in self.coming.items() if manager == rm_id]:
             del self.coming[callback]

@@ -226,7 +226,7 @@ class Decider:
             self._read(policy)
 
     def _read(self, policy: Any) -> None:  # noqa: ANN401 - it has the methods it has
-        """It decides whatever it has a method for."""
+        """Take over what the policy decides: everything that it has a method for."""
         self._methods = methods_of(policy)
         if isinstance(policy, ApplicationOrder):
             self.rank, self.ranks_by_policy = self._application_rank, True
@@ -302,9 +302,9 @@ class Decider:
         return answer
 
     def gate_of_pass(self) -> Gate | None:
-        """Return the gate of one pass, which a fold may change as it likes; None if it fails.
+        """Return a gate for one pass, a copy that a fold may change freely; None if the fold fails.
 
-        Facts alone change the one that is kept.
+        Only facts change the gate that is kept.
         """
         gate = self.gate
         # Without a fold a gate has no state that a pass could change.

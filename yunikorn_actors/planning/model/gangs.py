@@ -26,7 +26,7 @@ class Gangs:
         """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
 
     def follow(self, app: AppView) -> None:
-        """What a gang holds back may have changed: its asks take part as they should."""
+        """Let the asks of a gang take part anew: what the gang holds back may have changed."""
         did_await = app.awaiting_gang is not None
         if app.leaf.changed is not None:
             app.leaf.changed[app] = None
@@ -122,8 +122,7 @@ class Gangs:
     def waits_for_fewer(self, app: AppView) -> None:
         """An ask was withdrawn or sent again: if it was the last placeholder, members may swap.
 
-        What was in flight for it makes no difference to what the gang holds back, so `follow` need
-        not see it.
+        An ask in flight does not change what the gang holds back, so `follow` need not see it.
         """
         if app.usable and not app.app.waiting_placeholders:
             self._requeue.member_came(app)

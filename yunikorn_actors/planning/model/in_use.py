@@ -137,7 +137,7 @@ class Amounts:
         self._requeue.room_came(node)
 
     def refresh_node(self, view: NodeView) -> None:
-        """The node itself changed: its size, its schedule state or its reservations."""
+        """Work the free room out anew: the node itself or its reservations changed."""
         # Worked out anew and not adjusted: the node may have changed in any way, and it is rare.
         free = dict(view.node.available)
         for amount in self._flights.coming_to(view):

@@ -80,7 +80,7 @@ class Applications:
         self._requeue.gang_may_fit()
 
     def rekey(self, view: AppView) -> None:
-        """Its age or what it runs has changed: another application may be the next to start."""
+        """Rank an application anew: its age or its running work has changed."""
         view.submitted_ns = view.app.submitted_ns
         view.ranked = None
         if view.leaf.changed is not None:

@@ -98,7 +98,7 @@ class Requeue:
         for another reason; None while nobody has asked for these sums."""
 
     def waits_changed(self, app: AppView, kind: Kind | None = None) -> None:
-        """Called where `recounts` is not None: so what nobody asks for costs no call."""
+        """Mark counts of waiting asks; called only where `recounts` is set, to save the call."""
         assert self.recounts is not None
         self.recounts[app, kind] = None
 
@@ -119,7 +119,7 @@ class Requeue:
         self.try_full_again()
 
     def node_changed(self) -> None:
-        """Its size, its schedule state or its reservations: another one may be the best."""
+        """Note that a node or its reservations changed: another node may be the best."""
         self.reserving.is_stale = True
         self.try_full_again()
 

@@ -305,7 +305,7 @@ class AppView:
         return None
 
     def gates(self) -> "tuple[Gate, ...]":
-        """Return what bounds how many applications run, for this one as it is now."""
+        """Return the gates for running applications, if this one still needs a place."""
         # Any other state has a place, or needs none.
         if self.app.state is ApplicationState.ACCEPTED:
             return (*self.leaf.application_limits, *self.limits)
@@ -479,7 +479,7 @@ class QueueView:
         self.limit = self.queue.quota(self.redeemed)
 
     def measure(self, capacity: Resource) -> None:
-        """Work out what limits it and what its share is a share of; its parent comes first."""
+        """Work out the limits and the base of the fair share, after those of the parent."""
         spec = self.queue.spec
         if self.parent is None:
             self.limit = self.fair_max = capacity
@@ -528,10 +528,10 @@ class QueueView:
 
     @property
     def with_place(self) -> tuple[int, ...]:
-        """Applications that have a place, and may be blocked all the same.
+        """Return applications that have a place and may be blocked all the same.
 
-        By a reservation, as others may have taken it by force; and in a stateaware leaf by what
-        they hold, as another one may start before them.
+        Those with a reservation, as others may have taken the place by force; and in a stateaware
+        leaf those that hold something, as another one may start before them.
         """
         queue = self.queue
         return (*queue.reserving, *(queue.allocating if self.is_stateaware else ()))

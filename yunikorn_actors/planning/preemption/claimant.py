@@ -97,7 +97,7 @@ class Victim:
         """By its most important allocation; as the claimant sees it, once that is known."""
 
     def see_from(self, asking: Queue, priority: int) -> None:
-        """Judge its importance as the claimant sees it; the less important goes first."""
+        """Judge the victim's importance as the claimant sees it; the less important goes first."""
         # Seen from the asking queue: priorities pass fences and offsets on the way.
         self.importance = importance(asking, priority, self.leaf, self.importance)
         self.order = (*self.order[:3], self.importance, *self.order[3:])
@@ -322,7 +322,7 @@ class Claimant:
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee or over its budget, and no gang broken.
 
-        It counts those that were taken before.
+        Victims that were taken before count.
         """
         leaf = victim.leaf
         guards = self._guards_of(leaf)
@@ -577,7 +577,7 @@ def is_kept_for_others(node: Node, application_id: str) -> bool:
 
 
 def has_only_to_wait(node: Node, free: Resource, asking: AskSpec) -> bool:
-    """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
+    """Whether the ask could be placed here without an earmark: then it lacks no room."""
     is_open = not is_promised(node) and not is_kept_for_another(node, asking)
     return is_open and fits(asking.resource, free)
 

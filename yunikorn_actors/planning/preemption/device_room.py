@@ -57,7 +57,7 @@ def fitting(wanted: Resource, room: Resource, most: int) -> int:
 
 
 def keep(room: Resource, amount: int) -> None:
-    """Take devices out of a room for so much, if it has them."""
+    """Take devices for this amount out of a room, if it has them."""
     for device in (pick(_parts_in(room), amount) or ()) if amount > 0 else ():
         room[f"{_PREFIX}{device}"] -= amount // number_of(amount)
 

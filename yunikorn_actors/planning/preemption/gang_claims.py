@@ -133,7 +133,7 @@ class GangClaims:
         return is_all_there(app.app)
 
     def find_bound(self, app: AppView) -> list[Bound] | None:
-        """Return what goes for the placeholders that have one node each, if all find room there."""
+        """Return what goes for the placeholders that require a node, if all find room there."""
         model, views = self._model, self._model.nodes.views
         asks = {
             key: ask
@@ -169,11 +169,11 @@ class GangClaims:
     # -- all others
 
     def find(self, app: AppView, now_ns: int, bound: Sequence[Bound] = ()) -> Claim:
-        """Find room for all placeholders that may run anywhere, beside what goes for the bound.
+        """Find room for all placeholders that may run anywhere, beside victims for bound ones.
 
-        What makes room for one size is chosen for all that are alike, and what it leaves over
-        serves the next size. So where several sizes find no room, or hurt gangs, all of them are
-        packed together, with the sets that cost less.
+        Victims are chosen for all placeholders of one size, and their surplus serves the next size.
+        Where several sizes find no room so, or hurt gangs, all are packed together, with the sets
+        that cost less.
         """
         self._attempts = 0
         best, least, again_ns = self._find_in_orders(app, bound, now_ns)

@@ -132,9 +132,9 @@ class Packer:
         return self._with_fewest_singles() if self._may_fit(self._full) else None
 
     def _with_fewest_singles(self) -> Packing | None:
-        """Search for a packing, and then for one beside which less single work goes.
+        """Search for a packing, and then for one with less single work.
 
-        That has a bound of its own: other sets of gangs are still to be looked at.
+        The second search has its own bound: other sets of gangs have to be looked at as well.
         """
         self._singles_max = len(self._usable) * SINGLES_MAX
         best = self._search()

@@ -47,7 +47,7 @@ def victims_on(
 ) -> tuple[Allocation, ...] | None:
     """Return the victims; empty if the ask only has to wait, None if nothing helps.
 
-    Those that are `gone` go for other asks; what they leave is in what is free.
+    `gone` are victims for other asks; their room is free already.
     """
     # One preemption at a time: asking again before those are gone would take more than is needed.
     if is_dying_for(node, beneficiary_of(state, spec)):

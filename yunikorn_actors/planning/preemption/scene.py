@@ -39,7 +39,7 @@ from yunikorn_actors.values.resource import Resource, charge, discharge
 
 
 class Flight(Struct):
-    """A decision on its way, with what it counts on."""
+    """A decision on its way to Context, with the room that it counts on."""
 
     beneficiary: Beneficiary
     victims: tuple[VictimRef, ...]

@@ -65,7 +65,7 @@ Bounds = dict[str, Resource]
 def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
     """Return which guarantees bound the asking side, or none where nothing entitles the ask.
 
-    Its own alone where it has one; else those of all its ancestors.
+    The leaf's own guarantee alone if it has one, else those of all its ancestors.
     """
     # A guarantee of its own is the narrower bound; only without one its ancestors' guarantees
     # count.
@@ -215,8 +215,8 @@ def is_named_by(guards: Iterable[Queue], victim: Resource, wanted: Resource) -> 
 def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:
     """Whether a queue is above its guarantee, and stays at it without the victim.
 
-    It must be above in a wanted type, if it has a guarantee for one. A type of which it
-    already uses less than its guarantee then forbids nothing.
+    It must be above in a wanted type, if it has a guarantee for one. A type in which it is below
+    its guarantee already forbids nothing then.
     """
     # A loop: the search asks it of each candidate with each set of gangs.
     is_named = is_wanted = is_above = is_above_wanted = False

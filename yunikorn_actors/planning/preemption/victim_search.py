@@ -115,9 +115,9 @@ class Search:
         self._spec = spec
 
     def next(self, app: AppView, spec: AskSpec, waiting: Callable[[], int]) -> Solution | None:
-        """Find room for one more ask; what it gets is taken from then on.
+        """Find room for one more ask; that room is taken from then on.
 
-        With it wait others that are alike: whole applications are chosen for all of them.
+        Whole applications are chosen for all asks that wait and are alike.
         """
         is_of_another = spec.application_id != self._spec.application_id
         self._spec = spec
@@ -232,7 +232,7 @@ class Search:
         return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
 
     def _is_out_of_use(self, node: Node, room: Resource) -> bool:
-        """Whether nothing has to go for room there, and who waits for it keeps the node."""
+        """Whether the node has room without victims, and belongs to others who wait for it."""
         if not self._is_kept(node) or not fits(self._claimant.wanted, room):
             return False
         return not self._claimant.may_displace(node, self._spec.application_id)
@@ -318,11 +318,11 @@ class Search:
         return None
 
     def _offer(self, node_id: str) -> None:
-        """File a node by the best that it could be: it is worked out when that is the best of all.
+        """File a node by a lower bound of its cost; its cost is worked out when its turn comes.
 
-        Where there is room it may need no victim, elsewhere it needs one at least. What goes in any
-        case costs nothing: such a node comes first, as single work that goes before it may use up
-        what its queue gives.
+        A node with room may need no victim, others need one at least. A whole application that goes
+        in any case costs nothing more: its nodes come first, as single work that goes before may
+        use up what its queue gives.
         """
         assert self._heap is not None
         room = self._scene.room_on(self._state.nodes[node_id])
@@ -423,10 +423,10 @@ class Search:
         return self._without_needless(node_id, picked, short) if found else None
 
     def _pick(self, node_id: str, short: Resource, picked: list[Victim]) -> bool:
-        """Take them in order until nothing is short.
+        """Take candidates in order until nothing is short.
 
-        A victim may use up what its queue can give, so that a better one cannot be taken. Then the
-        last choice is taken back and the search goes on, up to the bound.
+        A victim may use up what its queue can give and so bar a better one. Then the last choice is
+        taken back and the search goes on, up to the bound.
         """
         claimant, candidates = self._claimant, self._candidates_on(node_id)
         # Positions at which a victim was taken; what lies behind them has been decided.

@@ -63,10 +63,10 @@ def units_among(
 def staying_of(
     app: Application, gone: Container[str] = (), back: Container[str] = ()
 ) -> list[Allocation]:
-    """Return what stays of an application when all that was asked back, and these, are gone.
+    """Return what stays of an application once `gone` and all that was asked back have ended.
 
-    A placeholder in a swap counts: its member takes its place. Those that are `back` count as if
-    they had not been asked back.
+    A placeholder in a swap counts: its member takes its place. `back` count as if they had not
+    been asked back.
     """
     return [
         it
@@ -81,7 +81,7 @@ def is_whole(app: Application, allocations: Iterable[Allocation]) -> bool:
 
 
 def kind_of(app: Application, allocations: Iterable[Allocation]) -> Part:
-    """What is hurt if all that stays of an application goes as one: it need not be a whole gang."""
+    """Return what is hurt if all that stays of an application goes as one, a whole gang or not."""
     if not app.spec.is_gang:
         return Part.ALONE
     return Part.OF_WHOLE if is_whole(app, allocations) else Part.OF_BROKEN
@@ -182,7 +182,7 @@ class Units:
         return [it.uuid for it in unit if self.part_of(app, it) is Part.OF_WHOLE]
 
     def whole(self, app: Application) -> tuple[Allocation, ...]:
-        """Return all that goes with a whole application; empty where it cannot go as one."""
+        """Return all that goes with a whole application; nothing if it cannot go as one."""
         if not goes_as_one(app):
             return ()
         staying = staying_of(app, self._gone, self._back)

@@ -55,7 +55,7 @@ class Placer:
     # -- the stages
 
     def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
-        """Try the asks whose placeholder is gone at last: they come first to what it freed."""
+        """Try the asks whose placeholder has gone at last: its room goes to them first."""
         proposals: list[Proposal] = []
         for ask in self._take_first() if self._model.requeue.gangs.first else ():
             if len(proposals) >= room:
@@ -72,7 +72,7 @@ class Placer:
         return proposals
 
     def _take_first(self) -> list[AskView]:
-        """Take the asks that go before everybody else, each as often as that is owed to it."""
+        """Take the asks that go before all others, each as often as a turn is owed to it."""
         marks = self._model.requeue.gangs
         # Taken away before they are tried, so that a new debt is not lost.
         owed, marks.first = marks.first, []
@@ -188,9 +188,10 @@ class Placer:
         return gate is not None
 
     def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:
-        """Admit the gang, and try all of its placeholders at once: no ask comes in between.
+        """Admit the gang, and try all of its placeholders at once.
 
-        So what it was admitted to is still there for each of them, however many a plan may hold.
+        No other ask comes in between, so the room for which it was admitted is there for each,
+        however many proposals a plan may hold.
         """
         # The turn ends first: it is a single entry and must not come up again in this plan.
         self._model.gangs.end_turn(app)

@@ -180,7 +180,7 @@ class Swapper:
         self._in_flight = model.flights.swaps
 
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
-        """Find placeholders for the members that wait for one."""
+        """Find a placeholder for each member that waits for one."""
         looking = self._marks.looking
         proposals: list[Proposal] = []
         # A copy: finding a placeholder may take a gang out of the list.

@@ -446,7 +446,7 @@ class Pass:
 
 # A view without an entry, or in a closed lane, would be a candidate that never comes up.
 def _is_tried(subject: Subject) -> bool:
-    """Whether one that takes part comes to its turn."""
+    """Whether a participant will get its turn."""
     if not isinstance(subject, AskView):
         return subject.turn is not None and subject.entry is not None
     lane = subject.app.leaf.lanes.get((subject.shape, subject.app.owner))

@@ -162,7 +162,7 @@ class Guarantees:
         return False
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
-        """Whether something else than room holds it back: then file it there, to be woken."""
+        """Whether something else than room holds the ask back; then file it there, to be woken."""
         app, model = ask.app, self._model
         if app.blocked_by is not None or not may_preempt(lane):
             # An ask before this one has found out.
@@ -227,7 +227,7 @@ class Guarantees:
         return max(1, min(waiting, ATTEMPTS_MAX - self._allowance.attempts))
 
     def waiting_like(self, ask: AskView, now_ns: int) -> int:
-        """Count the repeats whose time has come then, and that are served in one search with it."""
+        """Count the repeats that one search serves with this ask, if their time has come."""
         leaf, priority = ask.app.leaf, ask.ask.spec.priority
         delay_ns = self._agenda.delay_of(leaf)
         count = 0
@@ -267,9 +267,9 @@ class Guarantees:
             self._give_up(self._claims.placeholders_of(app), now_ns)
 
     def _try_one_of_gang(self, ask: AskView, searches: Searches, now_ns: int) -> Iterator[Preempt]:
-        """A resource manager that is asked first answers for one ask at a time.
+        """Try one placeholder of a gang: an asked resource manager answers for one at a time.
 
-        So they are decided one by one, but only while all that wait would find room.
+        Placeholders are decided one by one, but only while all that wait would find room.
         """
         # All of them have to find room, although only one is decided now.
         claim = self._find_claim(ask.app, self._claims.find_bound(ask.app), now_ns)

@@ -130,7 +130,7 @@ class Inquiry:
         return self._lines[leaf]
 
     def holders_of(self, gate: Gate) -> tuple[str, ...]:
-        """Name the applications that take its places, those that do not run before others."""
+        """Name the applications that take the places of a gate, first those that do not run."""
         if gate not in self._holders:
             # What a reservation holds counts as running, but it is not there yet.
             apps, kept = self.planner.model.apps, gate.reserving

@@ -74,7 +74,7 @@ def node_obstacles(case: Case) -> Iterator[Obstacle]:
 
 
 def _refused_with_room(case: Case) -> Survey | None:
-    """Look at the nodes that its resource manager has refused, whether one has room for it."""
+    """Look whether one of the nodes that its resource manager has refused has room for the ask."""
     denial, views = case.ask.shape.denial, case.planner.model.nodes.views
     refused = {} if denial is None else denial.refused[Use.PLACING]
     case.inquiry.cost += len(refused)

@@ -101,7 +101,7 @@ def _going_for(planner: Planner, ask: AskView) -> tuple[Allocation, ...]:
 
 
 def with_victims(planner: Planner, why: Why, now_ns: int) -> Why:
-    """Add who goes for an ask that waits, or would; of a victim, for whom it goes."""
+    """Add the victims that go or would go for a waiting ask; for a victim, its beneficiary."""
     app = planner.model.app_of(why.application_id)
     ask = app.asks.get(why.key)
     if why.preempting is not None and ask is not None:

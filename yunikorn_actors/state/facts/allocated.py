@@ -512,7 +512,7 @@ def _discharge(state: PartitionState, app: Application, allocation: Allocation) 
 
 
 def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource) -> None:
-    """The room that a victim leaves is for the ask for which it went, if that still waits here."""
+    """Secure a victim's room for the ask for which it went, if that still waits here."""
     # A quota makes room for nobody.
     whom = allocation.beneficiary
     if whom is None or whom.rule is PreemptionRule.QUOTA:

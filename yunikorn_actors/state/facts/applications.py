@@ -217,7 +217,7 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
 
 
 class ApplicationSummarized(Base, frozen=True, kw_only=True):
-    """What one that has ended was and used; nothing of one that never ran."""
+    """The summary of an application that has ended; none for one that never ran."""
 
     is_record: ClassVar[bool] = True
     rm_id: str

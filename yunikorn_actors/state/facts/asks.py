@@ -226,7 +226,7 @@ class AskShortageChanged(Base, frozen=True, kw_only=True):
 
 
 class AskRefused(Base, frozen=True, kw_only=True):
-    """Its resource manager has refused every node that has room for it."""
+    """The resource manager has refused every node that has room for the ask."""
 
     is_record: ClassVar[bool] = True
     application_id: str

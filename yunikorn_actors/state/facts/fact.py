@@ -90,5 +90,5 @@ class Base(Struct, frozen=True, kw_only=True, tag=True, tag_field="fact", gc=Fal
         return named_in(self)
 
     def incidents(self) -> Iterable[Incident]:
-        """List what of it operators look for first: of most facts nothing."""
+        """List the incidents of this fact, which operators look for first: most facts have none."""
         return ()
