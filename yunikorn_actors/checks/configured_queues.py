@@ -97,7 +97,7 @@ class _Refused(Exception):
 def place_of(state: PartitionState, spec: ApplicationSpec, created: Container[str] = ()) -> str:
     """Return the path of the leaf for an application, empty if none will do.
 
-    Queues that were created for it do not count as there before.
+    `created`: queues that were created for it, which count as missing.
     """
     assert state.config is not None
     switch = [text for tag, text in spec.tags.items() if tag.lower() == APP_TAG_CREATE_FORCE]
@@ -177,7 +177,7 @@ def _any_of(words: tuple[str, ...], names: list[str]) -> bool:
 def _takes(
     state: PartitionState, spec: ApplicationSpec, path: str, created: Container[str]
 ) -> bool:
-    """Whether a queue that is there takes it; one that is not has to be possible below another."""
+    """Whether an existing queue takes the application, or may get the missing queue below it."""
     there = path
     while there not in state.queues or there in created:
         there = there.rpartition(".")[0] or "root"

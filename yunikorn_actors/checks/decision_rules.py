@@ -246,7 +246,7 @@ def _added(state: PartitionState, fact: f.ApplicationAdded, _: Container[str]) -
 
 
 def _linked(state: PartitionState, fact: f.ApplicationLinked, _: Container[str]) -> Iterator[str]:
-    """From its queue upwards, the first that is named there and that its user is a member of."""
+    """The group must be the first, from its queue upwards, that is named and has its user."""
     app = state.applications[fact.application_id]
     for level in app.queue.lineage:
         named = [group for limit in level.spec.limits for group in limit.groups]
@@ -337,7 +337,7 @@ def of_a_part_of_a_gang(app: Application) -> Iterator[str]:
 
 
 def _will_use(state: PartitionState, leaf: Queue) -> Resource:
-    """What stays of a leaf, and what is promised to it."""
+    """Return the usage of a leaf without what leaves it, and with what is promised to it."""
     used = dict(leaf.earmarked)
     for id_ in leaf.applications.values():
         for item in state.applications[id_].allocations.values():

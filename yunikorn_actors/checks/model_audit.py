@@ -133,7 +133,7 @@ def _totals(model: Model) -> dict[QueueView, int]:
 
 
 def _gates(model: Model) -> Iterator[str]:
-    """What is kept so that no try has to work it out must be what the rules say."""
+    """Compare what the model keeps of gates, to save each try the work, with the rules."""
     for path, view in model.tree.queues.items():
         if view.is_quota:
             redeemed = _redeemed(model, view) if model.flights.serving else {}

@@ -91,7 +91,7 @@ def _for_a_part(
 
 
 def _torn(app: Application, fact: f.PreemptionDecided) -> Iterator[str]:
-    """A whole hard gang goes whole, or keeps what makes it whole; so does what its queue binds."""
+    """A whole hard gang goes as a whole, or stays whole; so does what its queue binds together."""
     unit = app.queue.properties.preemption_unit
     bound = unit is PreemptionUnit.APPLICATION
     if fact.beneficiary.rule is PreemptionRule.GUARANTEE and unit is None:

@@ -279,7 +279,7 @@ class RmKnowledge:
         self.touched = Touched()
 
     def is_of(self, name: Name, item: Placed) -> bool:
-        """Whether an allocation is one of those that a request means; it need not name all."""
+        """Whether a request means this allocation; a request may leave names out."""
         return means(
             name, (partition_name(self.rm_id, item.partition), item.application_id, item.key)
         )

@@ -38,7 +38,7 @@ def _fault(rm: RmKnowledge, invariant: str, notice: Notice, wrong: str) -> str:
 
 
 def _unasked(rm: RmKnowledge, notice: Notice, faults: list[str]) -> None:
-    """What it has asked a core before this one for may be answered by this one."""
+    """Fault an answer without a request, unless a former core may have got the request."""
     if not rm.was_restored:
         faults.append(_fault(rm, "G16", notice, "it has not asked for that"))
 

@@ -89,7 +89,7 @@ class RmRecord:
         return ""
 
     def is_announced(self, partition: str, application_id: str, key: str) -> bool | None:
-        """Whether work that it reported is announced to it; None if it was reported both ways."""
+        """Whether reported work is announced to its manager; None if it was reported both ways."""
         asked = self._rm.asks.get((partition, application_id, key))
         # Both ways, or neither: only the core knows which one it took.
         if asked is None or asked.by_list is asked.by_node:

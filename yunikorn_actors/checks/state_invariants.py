@@ -207,7 +207,7 @@ def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
 
 
 def _preempting(state: PartitionState) -> Iterator[str]:
-    """What is on its way out, and what asks will use for which others had to go (G19)."""
+    """The sums of victims on their way out, and of the room promised to their asks (G19)."""
     reservations = [it for node in state.nodes.values() for it in node.reservations.values()]
     for path, queue, apps in _below(state):
         items = [
@@ -478,7 +478,7 @@ def _usages_of(
 
 
 def _asked_back(state: PartitionState) -> Iterator[str]:
-    """A victim was asked back as one, and for nothing else."""
+    """An allocation is asked back as a victim exactly if it has a beneficiary."""
     for app in state.applications.values():
         for uuid, item in app.allocations.items():
             if (item.beneficiary is not None) is not (item.releasing is _T.PREEMPTED_BY_SCHEDULER):

@@ -132,7 +132,7 @@ def add_application(
 
 
 class Made(NamedTuple, Generic[F, L]):
-    """A future, its other side, and how it learns what it is about."""
+    """A future, its promise, and the call that attaches its ask."""
 
     future: F
     promise: Promise[L]

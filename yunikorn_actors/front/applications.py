@@ -99,7 +99,7 @@ class Applications(Generic[L]):
             self._session.outbox.put(record.ask)
 
     def close(self, app: ApplicationRecord[L]) -> None:
-        """Take it back with all that it has; its leases are lost at once."""
+        """Remove an application with all its asks and leases, which are lost at once."""
         if app.ended is not None:
             return
         partition = self._session.options.partition
@@ -138,7 +138,7 @@ class Applications(Generic[L]):
         return [record for it in self._by_id.values() for record in it.by_core_key.values()]
 
     def again(self) -> list[si.AddApplicationRequest]:
-        """Return all of them as they are to be submitted; what comes now is about these."""
+        """Return requests that submit all applications again; answers from now on are to these."""
         # Answers to former requests may still come, and must not be taken for these.
         self._new.forget()
         for app in self._by_id.values():
@@ -147,7 +147,7 @@ class Applications(Generic[L]):
         return [_again(it) for it in self._by_id.values()]
 
     def early_on(self, node_id: str) -> list[si.Allocation]:
-        """Return what was placed there, and is of an application that may still ask for it."""
+        """Return early placements there of applications that may still ask for them."""
         return [it for it in self._early.on(node_id) if it.application_id in self._by_id]
 
     # -- what the core says
@@ -185,7 +185,7 @@ class Applications(Generic[L]):
             self._early.keep(new)
 
     def claim(self, record: AskRecord[L]) -> None:
-        """Let a record have what was placed for it before it was made."""
+        """Give a new record the allocation that was placed for it before it was made."""
         if not self._early.placed or not record.app.is_known:
             return
         if new := self._early.take(record.app.id, record.core_key):
@@ -294,7 +294,7 @@ class EarlyPlacements:
         return [it for it in self.placed.values() if it.node_id == node_id]
 
     def close(self, application_id: str) -> None:
-        """The program had this application, so what the core placed for it was reported."""
+        """Forget what was placed for this application: the program has reported it."""
         for key in [it for it in self.placed if it[0] == application_id]:
             del self.placed[key]
         self._former[application_id] = None

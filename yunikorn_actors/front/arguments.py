@@ -261,7 +261,7 @@ def read_texts(what: str, texts: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def read_several(what: str, items: Iterable[T]) -> tuple[T, ...]:
-    """Take several; one text would be taken for its letters."""
+    """Take several items; a single text is refused, as it would count as its letters."""
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise InvalidRequest(f"{what}: must be a list or such, not {shown(items)}")
     return tuple(items)
@@ -384,7 +384,7 @@ class WrittenNode(NamedTuple):
 
 
 def node(options: Options, written: WrittenNode) -> tuple[si.NodeInfo, Sequence[Running]]:
-    """Return the node for the core, and what runs there."""
+    """Return the node for the core, and the work that runs there."""
     if written.unknown:
         refuse_unknown("add_node", written.unknown, NODE_WORDS)
     if not isinstance(written.node_id, str) or not written.node_id:

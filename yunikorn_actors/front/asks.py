@@ -170,7 +170,7 @@ class Keys(Generic[L]):
             del self._live[record.core_key]
 
     def withdraw(self, record: AskRecord[L]) -> None:
-        """As `leave`, of one that the core may have placed already."""
+        """As `leave`, for an ask that the core may have placed already."""
         self.leave(record)
         # Until the core has answered a later ask it may still speak of this one.
         record.app.withdrawn.add(record.core_key)
@@ -184,7 +184,7 @@ class Keys(Generic[L]):
             app.withdrawn.discard(core_key)
 
     def asked_about(self, core_key: str) -> AskRecord[L] | None:
-        """Return the ask that has a say in where this key runs; one look, so it needs no lock."""
+        """Return the ask whose rules say where this key may run; one look-up needs no lock."""
         return self._fits.get(core_key)
 
 
@@ -295,7 +295,7 @@ class Asks(Generic[L]):
     # -- the program ends it
 
     def withdraw(self, record: AskRecord[L]) -> None:
-        """Its future was cancelled; a lease that it just got is given back."""
+        """Withdraw a cancelled ask; if it just got its lease, give that back."""
         if record.stage is not AskStage.WAITS:
             self._release(record)
             return

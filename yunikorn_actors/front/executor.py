@@ -202,7 +202,7 @@ class LeasedCalls(Generic[L]):
     # -- on threads of the front
 
     def _run(self, key: str, call: Callable[[], T], future: CallFuture[T], lease: L) -> None:
-        """Run the function, or wait for it where it runs."""
+        """Run the function, or wait for it if it runs elsewhere."""
         try:
             if not future.begin():
                 return

@@ -125,7 +125,7 @@ OF_A_LEASE = frozenset(it for it in dir(BaseLease) if not it.startswith("_")) | 
 
 
 class NoLease:
-    """A future that says what to write where it is taken for its lease."""
+    """A future that helps when a program takes it for its lease: it says what to write instead."""
 
     _with_remedy: str
     """What to write in place of a `with` block of the future itself."""

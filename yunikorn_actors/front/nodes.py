@@ -346,7 +346,7 @@ class Node(Generic[L]):
 
     @property
     def attributes(self) -> Mapping[str, str]:
-        """As it was added with them."""
+        """The attributes with which it was added."""
         return self._look().attributes
 
     @property

@@ -120,7 +120,7 @@ class Explanations:
         return next((it for it in found if it.key == waits_as), None)
 
     def reason(self, application: str, key: str, within_s: float) -> str:
-        """Say what an ask waits for, for an error that must not come much later for it."""
+        """Say what an ask waits for, within a time: the error that tells it must not come late."""
         reason: Future[str] = Future()
 
         def ask() -> None:

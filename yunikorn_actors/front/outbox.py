@@ -55,7 +55,7 @@ Ending = si.NodeInfo | si.RemoveApplicationRequest | si.AllocationAskRelease | s
 
 
 class _Place(NamedTuple):
-    """Which request an item belongs to, and its rank there: the core takes lower ranks first."""
+    """The request that an item belongs to, and its rank there: the core takes lower ranks first."""
 
     request: str
     rank: int

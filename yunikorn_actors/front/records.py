@@ -125,7 +125,7 @@ class LeaseRef(weakref.ref[L]):
 
 
 class Asked(NamedTuple, Generic[L]):
-    """One ask of the program, and who waits for its lease."""
+    """One ask of the program, with the promise that its lease fulfils."""
 
     ask: si.AllocationAsk
     running: Running
@@ -136,9 +136,9 @@ class Asked(NamedTuple, Generic[L]):
 
 
 class Unanswered(Generic[T]):
-    """What the core was asked to take, by id; it answers in the order in which it was asked.
+    """Requests that wait for an answer, by id; the core answers in the order of the requests.
 
-    So the answer to one that was taken back meanwhile is not for the next one of its id.
+    So an answer to one that was taken back meanwhile is not taken for the next one of its id.
     """
 
     def __init__(self) -> None:

@@ -84,7 +84,7 @@ class WantedBack(Generic[L]):
 class ApplicationWantedBack(Generic[L]):
     """Several leases of an application are preempted at once, such as all of its gang.
 
-    One event for all of them; each has its `WantedBack` before it as well.
+    One event for all of them; a `WantedBack` of each lease comes before it.
     """
 
     application: str
@@ -169,7 +169,7 @@ Event = AnyEvent[Lease]
 
 
 class Subscription(Generic[E]):
-    """Keeps events for one reader, who may come late; no writer waits for it."""
+    """Keeps events for one reader, who may be late; no writer waits for a reader."""
 
     def __init__(self, kinds: tuple[str, ...], leave: Callable[["Subscription[E]"], None]) -> None:
         strange = [it for it in kinds if it not in KINDS]
@@ -230,7 +230,7 @@ class Subscription(Generic[E]):
 
 
 class Readers(Generic[L]):
-    """All readers of events now; each event goes to those who want its kind, in one order."""
+    """All present readers of events; each event goes to those who want its kind, in one order."""
 
     def __init__(self) -> None:
         self.refs: list[weakref.ref[Subscription[AnyEvent[L]]]] = []

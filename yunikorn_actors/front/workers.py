@@ -35,7 +35,7 @@ class Workers(Protocol):
         ...
 
     def stop(self, lease: Lease) -> None:
-        """End what runs under it if that is possible; gently while the lease is not lost."""
+        """End the work under a lease if possible, gently while the lease is not lost."""
         ...
 
     def close(self) -> None:

@@ -111,7 +111,7 @@ def is_outside(address: str) -> bool:
 
 
 class Delivery(NamedTuple):
-    """One message as it was handled; a trace is a series of these."""
+    """One handled message; a trace is a series of these."""
 
     mailbox: str
     step: int

@@ -46,7 +46,7 @@ def with_parts(payload: dict[str, Any]) -> dict[str, Any]:
 
     An accepted application was an id without a queue. What the core asks for has a type of its
     own. RmProxy did not tell confirmations apart from other releases, and Context handles both
-    alike: so all of them are read as releases.
+    alike, so all are read as releases.
     """
     changed: dict[str, list[dict[str, Any]]] = {}
     if "accepted" in payload:
@@ -116,14 +116,14 @@ class _Head(
 
 
 class DeliveryRecord(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
-    """One delivered message as it is written."""
+    """One delivered message, to be written."""
 
     payload: Message | msgspec.Raw
     """A message, or the bytes of one that was encoded already."""
 
 
 class StoredDelivery(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
-    """One delivered message as it is read: its type says what the payload has to be."""
+    """One delivered message that was read: its type says how to decode the payload."""
 
     payload: msgspec.Raw
 

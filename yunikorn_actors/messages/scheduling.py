@@ -125,9 +125,9 @@ class ProposalRejected(Message, frozen=True, kw_only=True):
 
 
 class TokenPassed(Message, frozen=True, kw_only=True):
-    """The one of several schedulers that has the token plans: one hands it on, another gets it.
+    """The token: of several schedulers only the one that has it plans, and then hands it on.
 
-    From a scheduler it comes behind what it has proposed; to one, behind the facts that led to.
+    It comes from a scheduler behind its proposals, and to the next behind the facts of those.
     """
 
     partition: str

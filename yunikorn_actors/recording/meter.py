@@ -49,7 +49,7 @@ class Gauge:
             self._count(envelope, now_ns)
 
     def handled(self, envelope: Envelope, now_ns: int, took_ns: int) -> None:
-        """Note a message and its handling, which began then; of several together it is one."""
+        """Note a message and its handling, begun at `now_ns`; several together are one handling."""
         with self._lock:
             self._count(envelope, now_ns)
             self.handling.note(took_ns)

@@ -94,9 +94,9 @@ def _shared(value: object) -> int:
 
 
 class _SharingPickler(_NamingPickler):
-    """Leaves as it is what cannot be copied: a policy may have a cache, a lock or a file.
+    """Shares what cannot be copied, such as a cache, a lock or a file of a policy.
 
-    That is nothing to decide by: what a policy keeps to decide by are its fields, as plain values.
+    A policy may not decide by these: it decides by its fields, which are plain values.
     """
 
     def persistent_id(self, value: object) -> object:

@@ -73,7 +73,7 @@ def fits(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, widt
 
 
 def _narrow(widths: list[int], left: int, excess: int) -> None:
-    """Take from the widest, as long as that is wide enough."""
+    """Narrow the widest column by and by, none below `_NARROWEST`."""
     while excess > 0:
         widest = max(range(left), key=widths.__getitem__)
         if widths[widest] <= _NARROWEST:

@@ -49,7 +49,7 @@ def _shared(texts: Sequence[str]) -> int:
 
 
 def _between(text: str, shared: int, width: int) -> str:
-    """Leave out what all begin with, and as much of the end as there is no room for."""
+    """Cut the shared beginning, and as much of the end as has no room."""
     rest = text[shared:]
     if columns(rest) + len(CUT) <= width:
         return CUT + _ended(text, width - len(CUT))

@@ -108,7 +108,7 @@ def _health(core: QuestionedCore, standing: Standing) -> dict[str, Any]:
 
 
 def _load(core: QuestionedCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
-    """Tell which file the service follows: that one counts again when it changes."""
+    """Load a configuration, and name the file that the service follows: its next change counts."""
     refused = changed(core, lambda: core.administer(text, by))
     return refused or {"follows": standing.follows}
 

@@ -89,6 +89,6 @@ class FollowedFile(ABC, Generic[T]):
 
 
 def check_no_pipe(path: Path) -> None:
-    """Raise OSError for a pipe: to open one is to wait for its writer."""
+    """Raise OSError for a pipe: opening one would wait for its writer."""
     if stat.S_ISFIFO(path.stat().st_mode):
         raise OSError("it is a pipe: put a file in its place")

@@ -265,7 +265,7 @@ def has_victims_going(node: Node, kept: Reservation) -> bool:
 
 
 def victims_going(node: Node, holder: ReservationKey) -> tuple[str, ...]:
-    """Return the victims on their way out for an ask that requires the node."""
+    """Return all victims on their way out for an ask that requires the node, earlier ones too."""
     rule = PreemptionRule.REQUIRED_NODE
     return tuple(
         uuid

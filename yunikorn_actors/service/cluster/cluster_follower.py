@@ -63,7 +63,7 @@ class Managers:
 
 
 class Following:
-    """Tells one follower what all hosts tell, on a thread for each of them."""
+    """Passes the messages of all hosts to one follower, on one thread for each host."""
 
     def __init__(self, follower: Follower, hosts: Mapping[str, Far]) -> None:
         self._follower = follower

@@ -227,7 +227,7 @@ class Host:
         return name
 
     async def deliver(self, name: str, first: int, requests: tuple[Request, ...]) -> None:
-        """Take requests in order, numbered from the first one; pass over those that it has."""
+        """Take requests in order, numbered from `first`; those that it has already are left out."""
         seat = self._seat(name)
         # One after the other: two deliveries at a time could take the same request twice.
         async with seat.turn:
@@ -301,7 +301,7 @@ class Host:
     # -- what portals hear
 
     async def entries(self, name: str, acknowledged: int) -> tuple[Entry, ...]:
-        """Wait for what comes after this number, for a while."""
+        """Wait a while for entries after this number."""
         channel = (
             self._followers[name].channel if name in self._followers else self._seat(name).channel
         )

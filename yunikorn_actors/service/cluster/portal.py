@@ -263,7 +263,7 @@ class ClusterCore:
         return bool(self._config.strip())
 
     def administer(self, text: str, by: str = "") -> None:
-        """Take the configuration of the administrator; where one core refuses it, none has it."""
+        """Take the administrator's configuration; if one core refuses it, no core gets it."""
         self.check_running()
         names = names_in(text)
         # The portal does not make or remove hosts while it runs.
@@ -396,7 +396,7 @@ class ClusterCore:
     # -- parts
 
     def _on_all(self, work: Callable[[str], T], partitions: Iterable[str] | None = None) -> list[T]:
-        """Do this for each partition, all at a time; raise what one of them raises."""
+        """Do this for all partitions at the same time; raise the first error of them."""
         names = self._partitions if partitions is None else partitions
         # All at a time; the answers are in the order of the partitions.
         under_way = [self._pool.submit(work, it) for it in names]

@@ -44,7 +44,7 @@ ASK: Final = "ask"
 
 @dataclass(slots=True)
 class Running:
-    """An allocation that the manager has, or will have as soon as it hears of it."""
+    """An allocation that the manager knows, or will know with its next announcement."""
 
     item: si.Allocation
     is_notified: bool
@@ -54,7 +54,7 @@ class Running:
 
 @dataclass(slots=True)
 class End:
-    """A request that ends something, until it is certain that it was handled."""
+    """A request that ends something, kept until it was certainly handled."""
 
     number: int
     request: Request

@@ -141,7 +141,7 @@ class Queues:
         return room
 
     def _raise(self, leaf: Queue, priority: int) -> None:
-        """Hand a priority up the path, as far as it is the highest there."""
+        """Raise the priority of each queue up the path that had a lower one."""
         # Offsets and fences change it on the way up.
         for level in leaf.lineage:
             if priority == NO_PRIORITY:

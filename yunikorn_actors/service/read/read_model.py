@@ -130,7 +130,7 @@ class ReadSide:
     def partition(self, name: str) -> Book | None:
         """Find a partition by its full name, or by the name that its resource manager uses.
 
-        Where several have that, it is the one whose resource manager came first.
+        If several have that name, the one whose resource manager came first.
         """
         if name in self.books:
             return self.books[name]

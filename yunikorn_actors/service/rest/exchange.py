@@ -76,7 +76,7 @@ class Refusal(Exception):
 
 
 class Texts:
-    """A text that is made as it is written."""
+    """A text that is made piece by piece while it is written."""
 
     def __init__(self, parts: Iterable[bytes]) -> None:
         self._parts = parts

@@ -82,7 +82,7 @@ class RestPart(Part):
         self._standing.simulate = self.simulate
 
     def receive(self, message: Message) -> None:
-        """Hand on what the core tells its followers, on one of its threads."""
+        """Hand a message to followers over to the loop; called on a thread of the core."""
         assert self._server is not None
         now_ns = self._core.clock.now_ns()
         # The loop may have ended: then nobody is left to hear of it.

@@ -161,7 +161,7 @@ def _busy() -> Refusal:
 
 
 def _slice(work: Work[P, T], put: Callable[[P], None]) -> tuple[bool, T | None]:
-    """Go on with it until its time is over; return whether it is done, and what it returned."""
+    """Go on with work for one slice of time; return whether it is done, and its result."""
     end_s = time.perf_counter() + SLICE_S
     while True:
         try:

@@ -232,7 +232,7 @@ class ProcessPart(Part):
             self._outbox.put(Renewed(tokens.full, tokens.read))
 
     def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
-        """End it; the thread that reads from it replaces it.
+        """End a process; the thread that reads from it starts another one.
 
         The first reason stands: when a process is ended, the thread that writes to it fails too,
         with a reason of its own, and perhaps only after the process was replaced.
@@ -459,7 +459,7 @@ class Outbox(Follower):
         self._is_closed = False
 
     def receive(self, message: Message) -> None:
-        """Write down what the core tells its followers, on one of its threads."""
+        """Queue a message to followers for the process; called on a thread of the core."""
         try:
             payload = msgspec.Raw(encode(message))
             data = frame(CoreMessage(type(message).__name__, self._clock.now_ns(), payload))
@@ -494,7 +494,7 @@ class Outbox(Follower):
             return True
 
     def next(self) -> bytes:
-        """Wait for the oldest and take what waits behind it; nothing once it is closed."""
+        """Wait for a batch of frames, the oldest first; nothing once it is closed."""
         with self._changed:
             while not self._kept and not self._is_closed:
                 self._changed.wait()

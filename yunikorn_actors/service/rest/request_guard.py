@@ -105,7 +105,7 @@ class Guard:
         return bool(self._tokens.full)
 
     def change(self, tokens: Tokens) -> None:
-        """Take other tokens; the former ones are over, and so are the cookies that they gave."""
+        """Take other tokens; the former ones and their cookies end."""
         self._tokens = tokens
 
     def right_of(self, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Right:

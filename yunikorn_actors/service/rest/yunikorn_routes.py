@@ -231,7 +231,7 @@ def _events(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 def _records(ring: Ring, first: int, count: int) -> Each | None:
-    """Read them as they are written; None where the first is not stored."""
+    """Return records that are read while they are written; None if the first is not stored."""
     # Nothing is stored there, which is another answer than an empty list.
     if not ring.read(first, 1):
         return None
@@ -249,7 +249,7 @@ def _utilizations(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 class Checkup:
-    """The outcome of the last check of health, for as long as it holds."""
+    """The outcome of the last health check, kept while it is fresh."""
 
     def __init__(self) -> None:
         self._found: Health | None = None

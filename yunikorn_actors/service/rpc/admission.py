@@ -144,7 +144,7 @@ class Intake:
             await self._condemn(peer)
 
     def _largest_beyond(self, most: int) -> list[str]:
-        """Name those without which no more than that is held."""
+        """Name the peers that hold the most, until the rest holds no more than the bound."""
         found, held = [], self.held
         for peer in sorted(self._wires, key=lambda it: self._wires[it].held, reverse=True):
             if held <= most:

@@ -89,7 +89,7 @@ class RpcPart(Part):
             raise
 
     def stop(self, grace: float) -> None:
-        """Stop it, or what was begun of it."""
+        """Stop the server, even if it has begun only in part."""
         if self._thread.ident is None:
             return
         self._until = time.monotonic() + grace - LAST_S

@@ -134,7 +134,7 @@ class Managers:
         return await asyncio.wrap_future(self.submit(function))
 
     def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Have such a call made, whoever waits for it."""
+        """Make the call on a thread of the pool, even if its caller goes away."""
         return self._threads.submit(function)
 
     async def call_long(self, function: Callable[[], T]) -> T:

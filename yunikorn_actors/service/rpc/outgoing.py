@@ -170,7 +170,7 @@ class Outlet(StandIn):
     # -- on any thread
 
     def lift(self) -> None:
-        """Take whatever the core has, so that its delivery thread waits for nobody."""
+        """Lift the bound, so that the delivery thread of the core waits for nobody."""
         with self._changed:
             self._is_bounded = False
             self._changed.notify_all()

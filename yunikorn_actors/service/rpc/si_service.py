@@ -26,7 +26,7 @@ NAME: Final = "si.v1.Scheduler"
 
 
 class Update(NamedTuple):
-    """One kind of request, and what answers it."""
+    """One kind of request, and the call that takes it."""
 
     kind: Kind
     request: type[Any]
