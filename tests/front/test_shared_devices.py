@@ -29,6 +29,20 @@ def test_a_share_and_whole_ones() -> None:
         assert (0,) == waits.result(PATIENCE_S).devices
 
 
+def test_where_no_node_has_such_devices_a_larger_one_is_no_remedy() -> None:
+    with Scheduler() as s:
+        s.add_node("n1", vcore=8, gpus=4, gpu_model="V100")
+        app = s.application("a", user="ann")
+        app.ask("k", gpu=1, gpu_model="A100")
+        app.ask("b", gpu=1, gpu_model="A100", required_node="n1")
+        wait_until(lambda: "NO_NODE" in app.explain("b").report())
+        said = app.explain("k").report()
+        assert "it wants devices of model A100" in said
+        assert "add a node with such devices" in said
+        assert "ask for less" not in said
+        assert "give it such devices" in app.explain("b").report()
+
+
 @pytest.mark.parametrize(
     ("said", "why"),
     [

@@ -396,20 +396,28 @@ def waiting_in(policy: str, *asks: tuple[str, str, int, int, str]) -> VirtualCor
     core = VirtualCore().start()
     request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG % policy)
     core.register_resource_manager(request, si.ResourceManagerCallback())
+    with_node(core, "n1")
+    with_asks(core, *asks)
+    return core
+
+
+def with_node(core: VirtualCore, node_id: str) -> None:
     room = si.Resource.of({"vcore": 4_000})
-    node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE, schedulable_resource=room)
+    node = si.NodeInfo(node_id=node_id, action=si.ActionFromRM.CREATE, schedulable_resource=room)
     core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+
+
+def with_asks(core: VirtualCore, *asks: tuple[str, str, int, int, str], **tags: str) -> None:
     ugi = si.UserGroupInformation(user="ann")
     for queue, key, size, repeats, run_s in asks:
         app = si.AddApplicationRequest(application_id=key, queue_name=queue, ugi=ugi)
         core.update_application(si.ApplicationRequest(rm_id=RM, new=(app,)))
         ask = si.AllocationAsk(
             application_id=key, allocation_key=key, resource_ask=si.Resource.of({"vcore": size}),
-            max_allocations=repeats, tags={TAG_RUNTIME: run_s},
+            max_allocations=repeats, tags={TAG_RUNTIME: run_s, **tags},
         )  # fmt: skip
         core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
         core.run_until_idle()
-    return core
 
 
 def likely_s(core: VirtualCore, key: str) -> float | None:
@@ -445,6 +453,18 @@ def test_nothing_is_said_of_what_may_not_pass_one_that_never_fits(policy: str) -
     done(core, "r")
     core.advance_to(core.now_ns + 900 * SECOND)
     assert (expected is None) == core.explain("small", "small").waits == (policy != "fifo")
+
+
+def test_what_no_single_node_could_hold_has_no_interval() -> None:
+    """Though all of them together have room for it."""
+    core = waiting_in("fifo", ("root.a", "r1", 4_000, 1, "100"))
+    with_node(core, "n2")
+    with_asks(core, ("root.a", "r2", 4_000, 1, "100"), ("root.a", "wide", 5_000, 1, "10"))
+    with_asks(core, ("root.a", "bound", 1_000, 1, "10"), **{si.constants.TAG_REQUIRED_NODE: "n3"})
+    with_asks(core, ("root.a", "last", 1_000, 1, "10"))
+    core.advance_to(core.now_ns + 50 * SECOND)
+    assert (None, None) == (likely_s(core, "wide"), likely_s(core, "bound"))
+    assert likely_s(core, "last") is not None
 
 
 def done(core: VirtualCore, key: str) -> None:

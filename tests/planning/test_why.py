@@ -9,6 +9,7 @@ from yunikorn_actors.config import LimitConfig
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.reasons import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.why.explain import explain, explain_all
+from yunikorn_actors.planning.why.node_obstacles import _WORDS
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.applications import ApplicationState
 
@@ -30,6 +31,11 @@ def with_node(vcore: int = 10, **leaf: object) -> Written:
     written.node("n1", vcore=vcore)
     written.add(APP)
     return written
+
+
+def test_each_check_of_a_node_has_words() -> None:
+    """What is refused is worded by the manager; a check without words is counted nowhere."""
+    assert {*NodeCheck} - {NodeCheck.REFUSED} == _WORDS.keys()
 
 
 def test_the_quota_of_a_queue() -> None:

@@ -22,6 +22,8 @@ from support import APP, RM, Lab, Recorder, labs
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.planning.preemption.claimant import is_usable
+from yunikorn_actors.state.allocations import AskSpec
 from yunikorn_actors.state.dump import snapshot
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.state.snapshot import image_of, restore
@@ -580,3 +582,18 @@ def test_a_node_that_could_never_hold_it_is_not_reserved(topology: TopologyName)
     gpu_node(lab, "n2", 1, "T4", action=si.ActionFromRM.UPDATE)
     lab.settle()
     assert 0 == lab.state.reservation_count
+
+
+def test_a_node_that_is_about_to_open_is_no_place_for_another_model() -> None:
+    """Who has it reserved is placed in this very plan; its devices stay what they are."""
+    lab = Lab()
+    gpu_node(lab, "n1", 2, "T4")
+    lab.settle()
+    (node,) = lab.state.nodes.values()
+    for model, is_such in (("T4", True), ("A100", False)):
+        spec = AskSpec(application_id="a", key="k", resource={"gpu": 500}, gpu_model=model)
+        assert is_such == is_usable(lab.state, node, spec, is_opening=True)
+    gpu_node(lab, "n1", 2, "T4", action=si.ActionFromRM.DRAIN_NODE)
+    lab.settle()
+    spec = AskSpec(application_id="a", key="k", resource={"gpu": 500})
+    assert not is_usable(lab.state, node, spec, is_opening=True)

@@ -8,7 +8,7 @@ beside the core, from a replica.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import count, islice
 from math import exp
@@ -28,6 +28,7 @@ from yunikorn_actors.policies.shipped import Fcfs
 from yunikorn_actors.state import facts as f
 from yunikorn_actors.state.allocations import Ask
 from yunikorn_actors.state.applications import Application, ApplicationState
+from yunikorn_actors.state.device_fit import could_hold
 from yunikorn_actors.state.eligibility import check_limits, check_start
 from yunikorn_actors.state.gangs import awaits_admission, waits_for_gang
 from yunikorn_actors.state.limits import limits_of
@@ -255,10 +256,11 @@ class Expectations:
         # Those that a run limit bars have no time: when it ends is not planned.
         first = {*islice(dict.fromkeys(job.name for _, job in jobs), PLANNED_MAX)}
         planned = [job for _, job in jobs if job.name in first and _may_start(state, job.app)]
+        hopeless = yield from _hopeless(state, planned)
         starts: list[dict[_Name, int]] = [{} for _ in SHARES]
         due_ns = NEVER_NS
         for share, found_starts in zip(SHARES, starts, strict=True):
-            ends_ns = yield from self._plan(state, planned, share, now_ns, found_starts)
+            ends_ns = yield from self._plan(state, planned, hopeless, share, now_ns, found_starts)
             due_ns = min(due_ns, ends_ns, *found_starts.values())
         for name, expected in found.items():
             times = [it[name] for it in starts if name in it]
@@ -272,6 +274,7 @@ class Expectations:
         self,
         state: PartitionState,
         jobs: list[_Job],
+        hopeless: Collection[_Name],
         share: float,
         now_ns: int,
         planned: dict[_Name, int],
@@ -298,7 +301,7 @@ class Expectations:
             path, need = job.app.queue.path, _need(job.app, job.size, job.node)
             run_ns = runs.expected(path, job.app.spec.user, job.runtime_ns, share)
             from_ns = last.get(path, 0)
-            is_barred = from_ns >= NEVER_NS
+            is_barred = from_ns >= NEVER_NS or job.name in hopeless
             start_ns = NEVER_NS if is_barred else profile.earliest(need, run_ns, from_ns)
             yield
             # In first-come order nothing overtakes it, also where it never starts.
@@ -543,6 +546,29 @@ def _may_start(state: PartitionState, app: Application) -> bool:
     if app.state is not ApplicationState.ACCEPTED:
         return True
     return check_start(state, app) is None and check_limits(app, {}) is not Refusal.APP_LIMIT
+
+
+def _hopeless(state: PartitionState, jobs: Iterable[_Job]) -> Generator[None, None, set[_Name]]:
+    """Return what no node could hold, were it empty, or what has no such devices.
+
+    The plan takes the nodes together, so it finds room for what is larger than each of them.
+    """
+    nodes = state.nodes
+    held: dict[object, bool] = {}
+    found = set[_Name]()
+    for job in jobs:
+        for ask in job.asks:
+            spec = ask.spec
+            # Most asks are like others, and a large cluster has ten thousand nodes.
+            shape = (*sorted(spec.resource.items()), spec.gpu_model, spec.required_node)
+            if shape not in held:
+                only = [nodes[spec.required_node]] if spec.required_node in nodes else []
+                some = only if spec.required_node else nodes.values()
+                held[shape] = any(could_hold(node, spec) for node in some)
+                yield
+            if not held[shape]:
+                found.add(job.name)
+    return found
 
 
 # -- room: of the cluster by type, of queues, limits and nodes by their names and the type

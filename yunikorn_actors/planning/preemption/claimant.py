@@ -538,18 +538,25 @@ def room_on(
     return room
 
 
-def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
+def is_usable(
+    state: PartitionState, node: Node, asking: AskSpec, *, is_opening: bool = False
+) -> bool:
     """Whether the node could promise room to this ask, beside its other promises.
 
+    `is_opening`: those that have a reservation there are about to be placed.
     A reservation that only waits gives way; that of an ask that requires the node does not.
     """
     # Neither closed nor too small: an earmark there could be used.
     if not node.is_schedulable or not could_hold(node, asking):
         return False
     # Beside promises there is room for another; an ordinary reservation has to give way.
-    return is_promised(node) or all(
-        _is_own(kept, asking) or _gives_way(state, kept, asking)
-        for kept in node.reservations.values()
+    return (
+        is_opening
+        or is_promised(node)
+        or all(
+            _is_own(kept, asking) or _gives_way(state, kept, asking)
+            for kept in node.reservations.values()
+        )
     )
 
 

@@ -250,9 +250,9 @@ class GangClaims:
             rooms[node.id] = room
             singles[node.id] = candidates_on(state, node, claimant, units)
             for (first, *_), nodes in zip(groups, usable, strict=True):
-                if not is_barred(first.shape, node.id) and (
-                    scene.is_opening(node) or is_usable(state, node, first.ask.spec)
-                ):
+                opens = scene.is_opening(node)
+                is_open = is_usable(state, node, first.ask.spec, is_opening=opens)
+                if is_open and not is_barred(first.shape, node.id):
                     nodes[node.id] = None
         sizes = [
             Size(group[0].resource, sum(repeats_left(state, it) for it in group), nodes)

@@ -229,7 +229,8 @@ class Search:
         return sum(len(node.allocations) for node in nodes) <= SINGLES_MAX
 
     def _may_use(self, node: Node) -> bool:
-        return self._scene.is_opening(node) or is_usable(self._state, node, self._spec)
+        opens = self._scene.is_opening(node)
+        return is_usable(self._state, node, self._spec, is_opening=opens)
 
     def _is_out_of_use(self, node: Node, room: Resource) -> bool:
         """Whether the node has room without victims, and belongs to others who wait for it."""
@@ -375,7 +376,7 @@ class Search:
         node = self._state.nodes[node_id]
         room = self._scene.room_on(node)
         opens = self._scene.is_opening(node)
-        if room is None or not (opens or is_usable(self._state, node, self._spec)):
+        if room is None or not is_usable(self._state, node, self._spec, is_opening=opens):
             # Closed for now, but its reservations may end: the ask is blocked, not idle.
             self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None

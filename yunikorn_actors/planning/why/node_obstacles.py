@@ -91,11 +91,9 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         text, remedy = "there is no node", "add a node"
     elif found.is_hopeless:
         # Too small or without such devices: waiting does not help.
-        text = _hopeless(case.words, found, required)
+        text, remedy = _hopeless(case.words, found, required), _larger(found, required)
         if case.ask.shape.names_models:
             text += f"; it wants devices of model {case.ask.shape.models.replace('|', ' or ')}"
-        larger = "make it larger" if required else "add a node that is large enough"
-        remedy = f"{larger}, or ask for less"
     elif required:
         text, remedy = _of_required(case.words, found, required), _node_remedy(found, required)
     else:
@@ -132,6 +130,15 @@ def _hopeless(words: Words, found: Survey, required: str) -> str:
         return text
     who = "it" if required else f"{near.node_id} is nearest,"
     return f"{text}; {who} {'is ' if required else ''}{words.amounts(near.lacks)} short"
+
+
+def _larger(found: Survey, required: str) -> str:
+    """Name what would help where no node could ever hold it."""
+    if NodeCheck.TOO_SMALL not in found.first:
+        # Each is large enough, and another size of the ask would change nothing.
+        return "give it such devices" if required else "add a node with such devices"
+    larger = "make it larger" if required else "add a node that is large enough"
+    return f"{larger}, or ask for less"
 
 
 def _node_remedy(found: Survey, required: str) -> str:
