@@ -121,11 +121,19 @@ def test_nobody_there_is_said_with_what_to_look_at(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    "address", ["localhost", "127.0.0.1:99999", "http://a:1", "a:1/b", "::1:9", ""]
+    "address", ["localhost", "127.0.0.1:99999", "https://a:1", "http://a", "a:1/b", "::1:9", ""]
 )
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConnectionLost, match="is no address of a service: give HOST:PORT"):
         Client(address)
+
+
+def test_an_address_may_be_given_as_a_browser_shows_it(
+    answering: Answering, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = answering(lambda _: ok(b"[]"))
+    assert 0 == main(["nodes", "--server", f"http://{address}/"])
+    assert "no resource manager is registered at" in capsys.readouterr().err
 
 
 def test_an_answer_without_end_is_cut_off(

@@ -111,7 +111,7 @@ def status(record: AskRecord[Any], state: Literal["placed"] | Over, reason: str)
 
 
 class Keys(Generic[L]):
-    """What the core says of a key is about one record, or about one that is over.
+    """The records by the keys that the core knows: an answer is never taken for another record's.
 
     Within an application no two records share a core key. A withdrawn one is not used again before
     the core has answered a later ask. A record with a say in where it runs shares its core key with

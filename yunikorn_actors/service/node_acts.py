@@ -1,8 +1,8 @@
-"""What an administrator does to a node by hand: a row for each act, for every way to it.
+"""Draining by hand: a row for each act on the drain of a node, for every way to it.
 
 From a row come the route of REST and the right that it needs, the question to a core, here or on a
 cluster, and what the command says when it is done. The command is a module of `cli` of this name,
-and a line in the table there.
+and stands in `GROUPS` of `cli/__init__.py`.
 """
 
 from typing import Final, NamedTuple

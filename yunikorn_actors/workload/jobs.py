@@ -61,7 +61,7 @@ class Job(Struct, frozen=True, kw_only=True):
     group: str = "nobody"
     queue: str = "root.default"
     models: tuple[str, ...] = ()
-    """The models of node that will do; any if there is none."""
+    """The models of device that will do; any if there is none."""
     node: str = ""
     """The only node that will do, as for a member of a daemon set."""
     application: str = ""

@@ -142,9 +142,10 @@ class Context(Joining):
         """How often anything has changed outside of the partitions that another core must know."""
         return self._partitions.registry.changes
 
-    # One resource manager: requests of several would have to be answered by several messages each,
-    # in an order that nobody asked for.
     def joins(self, first: Message, message: Message) -> bool:
+        """Whether a message that waits behind another one may be handled together with it."""
+        # Of one resource manager only: requests of several would have to be answered by several
+        # messages each, in an order that nobody asked for.
         assert isinstance(first, rm.RMUpdateAllocation)
         return type(message) is rm.RMUpdateAllocation and message.rm_id == first.rm_id
 

@@ -247,7 +247,7 @@ class PartitionContext:
 
     def _plan_for(self, life: Life) -> None:
         self._life = life
-        """Of who plans for it; each scheduler has a number of its own."""
+        """With which its planners were started; each scheduler has a number of its own."""
         self.hears_states = life.capabilities.hears_states
         """Whether its resource manager takes container states."""
         if not self.schedulers:

@@ -90,7 +90,7 @@ class Scene:
         self._served: dict[str, list[ReservationKey]] = {}
         """Asks that placements on their way serve, by the node that was promised to them."""
         self._deciding: dict[str, int] = {}
-        """How many of them there are about a node."""
+        """For each node: how many decisions in flight are about it."""
         self._cleared: dict[str, None] = {}
         self._promised_to: dict[AppView, Resource] = {}
         # What the replica has promised already; what is in flight comes next.

@@ -73,7 +73,7 @@ class Search:
         *,
         whole: Container[str] | None = None,
     ) -> None:
-        """Of whole applications only those with these ids go, if any are named."""
+        """`whole`: the ids of the applications that may go whole; None means any."""
         self._rank = rank
         self._whole = whole
         self._shape = shape
@@ -84,8 +84,8 @@ class Search:
         self._candidates: dict[str, list[Victim]] = {}
         self._units = Units(dict(scene.taken), spare=scene.spare)
         self._chosen: list[Victim] = []
-        """Whole applications that go for asks of this search; each does with the first that needs
-        it, and counts no more."""
+        """Whole applications chosen as victims. Each is charged to the first ask that needs it, and
+        not again."""
         self._chosen_on: set[str] = set()
         """The nodes on which they run."""
         self._first_on: set[str] | None = None
@@ -102,8 +102,8 @@ class Search:
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
         self._displaces = False
-        """Where nothing else serves the ask, one that only waits gives its node up for it, though
-        nothing has to go there."""
+        """In the last attempt a node is taken from an ask that merely waits for it, although no
+        victim is needed there."""
         self._passed_over: list[tuple[Score, str]] = []
         """A heap of the nodes with room that were left to the asks that wait for more there."""
         self.spares_whole = False
@@ -590,7 +590,7 @@ def _grow(short: Resource, resource: Resource) -> None:
 
 class Searches:
     def __init__(self, scene: Scene, whole: Container[str] | None = None) -> None:
-        """Of whole applications only those with these ids go, if any are named."""
+        """`whole`: the ids of the applications that may go whole; None means any."""
         self.gangs: dict[int, None] = {}
         """Those that had their turn in this plan, by the serial of their application."""
         self._whole = whole

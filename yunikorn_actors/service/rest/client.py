@@ -208,7 +208,8 @@ class Client:
 
 
 def _parted(address: str) -> tuple[str, int]:
-    found = parted(address)
+    # As pages and browsers write it.
+    found = parted(address.removeprefix("http://").removesuffix("/"))
     if found is None:
         raise ConnectionLost(f"{address!r:.100} is no address of a service: give HOST:PORT")
     return found
