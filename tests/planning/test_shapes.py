@@ -11,9 +11,15 @@ from yunikorn_actors.state.allocations import AskSpec
 AMOUNTS = ({"vcore": 1}, {"vcore": 1}, {"vcore": 2}, {"memory": 1, "vcore": 1})
 """The first two are equal and not the same."""
 ASKS = [
-    AskSpec(application_id="app-1", key=f"ask-{number}", resource=amounts, required_node=node)
+    AskSpec(
+        application_id="app-1",
+        key=f"ask-{number}",
+        resource=amounts,
+        required_node=node,
+        gpu_model=model,
+    )
     for number, amounts in enumerate(AMOUNTS)
-    for node in ("", "n1")
+    for node, model in (("", ""), ("n1", ""), ("", "A100"))
 ]
 MOVES = st.lists(st.tuples(st.sampled_from(ASKS), st.booleans()), max_size=20)
 

@@ -33,8 +33,8 @@ class Shapes:
         shape = self.known.get(key)
         if shape is None:
             shape = self.known[key] = Shape(key)
-        # A shape with a node or a model is no answer for the next ask of that size.
-        if not (shape.models or shape.required_node):
+        # The shape of an ask that wants more than room is no answer for the next one of that size.
+        if not spec.is_choosy:
             self._last = (spec.resource, shape)
         return shape
 
