@@ -560,7 +560,7 @@ def _hopeless(state: PartitionState, jobs: Iterable[_Job]) -> Generator[None, No
         for ask in job.asks:
             spec = ask.spec
             # Most asks are like others, and a large cluster has ten thousand nodes.
-            shape = (*sorted(spec.resource.items()), spec.gpu_model, spec.required_node)
+            shape = spec.demand, spec.required_node
             if shape not in held:
                 only = [nodes[spec.required_node]] if spec.required_node in nodes else []
                 some = only if spec.required_node else nodes.values()

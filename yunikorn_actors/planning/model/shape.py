@@ -55,6 +55,7 @@ class Shape:
         "denial",
         "devices",
         "hopeless_at",
+        "is_choosy",
         "key",
         "models",
         "oldest_ns",
@@ -68,6 +69,8 @@ class Shape:
         self.key = key
         self.denial = denial
         amounts, self.models, self.required_node, _, _ = key
+        self.is_choosy = bool(self.models or self.required_node)
+        """Whether room is not enough, as of its asks."""
         self.wanted: Wanted = amounts
         """The positive amounts: asking for nothing of a type always fits."""
         self.total, wants_all = 0, True

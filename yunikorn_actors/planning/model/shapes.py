@@ -34,7 +34,7 @@ class Shapes:
         if shape is None:
             shape = self.known[key] = Shape(key)
         # The shape of an ask that wants more than room is no answer for the next one of that size.
-        if not spec.is_choosy:
+        if not shape.is_choosy:
             self._last = (spec.resource, shape)
         return shape
 
