@@ -113,7 +113,7 @@ def _way_of(kind: type) -> _Way | None:
         return _members
     if issubclass(kind, Enum) or not f"{kind.__module__}.".startswith(_ROOMS):
         return None
-    names = [*kind.__struct_fields__] if issubclass(kind, Struct) else [*_slots_of(kind)]
+    names = [*kind.__struct_fields__] if issubclass(kind, Struct) else [*slots_of(kind)]
 
     def attributes(plain: _Plain, value: Any) -> Any:  # noqa: ANN401
         own = getattr(value, "__dict__", {})
@@ -135,7 +135,8 @@ def _members(plain: _Plain, value: Iterable[Any]) -> list[str]:
     return sorted(it if type(it) is str else repr(plain(it)) for it in value)
 
 
-def _slots_of(kind: type) -> Iterator[str]:
+def slots_of(kind: type) -> Iterator[str]:
+    """Yield the names of its attributes that have a place of their own."""
     for part in reversed(kind.__mro__):
         slots = vars(part).get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:

@@ -31,6 +31,7 @@ from yunikorn_actors.lab.sides.foreseen import Forecasts
 from yunikorn_actors.lab.sides.front_door import DUMP, EVENTS, HEARD, OnLoop, walk
 from yunikorn_actors.lab.sides.inquiries import inquire, leave, operate
 from yunikorn_actors.lab.sides.kept_recording import KeptRecording
+from yunikorn_actors.lab.sides.late_messages import LateMessages
 from yunikorn_actors.lab.sides.pictured import pictures, simulated
 from yunikorn_actors.lab.sides.played_logs import played
 from yunikorn_actors.lab.sides.read_sides import FedReadSides
@@ -75,6 +76,8 @@ _CONTESTS: Final = 3
 """Beside each world victims are looked for in so many small partitions."""
 _OF_CONTESTS: Final = 8
 """The seed of these."""
+_OF_LATE: Final = 9
+"""The seed of what machines are sent again."""
 WHOLE: Final = 400
 """In worlds with higher numbers nothing dear is looked at: what stands beside a core is at work in
 the first ones, and of the core itself as much is seen of the others for half of the time."""
@@ -142,6 +145,7 @@ class Watched(Oracle):
         self._course = insides.Course()
         self._requests: list[Any] = []
         self._draw = Draw(_OF_QUESTIONS, number)
+        self._late = LateMessages(Draw(_OF_LATE, number))
         self._handled = 0
         """Messages that Context has handled."""
 
@@ -153,6 +157,7 @@ class Watched(Oracle):
             self._encoded.delivered(simulator, delivery)
             self._reported.delivered(simulator, delivery)
         self._course.delivered(simulator, delivery)
+        self._late.note(mailbox, message)
         if delivery is not simulator.last:
             return
         if is_manager(mailbox) or is_reply(mailbox):
@@ -164,6 +169,7 @@ class Watched(Oracle):
                 self._note([("facts in words", [it.in_words() for it in message.facts])])
         elif mailbox == CONTEXT:
             self._feed(simulator)
+            self._late.pass_by(simulator.machines, simulator.now_ns)
             self._handled += 1
             if self._handled % _CHECKED_EACH == 0:
                 self._note(self._checked(simulator, of_each=1))
@@ -195,6 +201,7 @@ class Watched(Oracle):
 
     def at_rest(self, world: World) -> None:
         self._look_inside("at rest", world.simulator)
+        self._late.copy(world.simulator.machines, world.simulator.now_ns)
         self._note([("what calls were refused for", world.refused)])
         self._note([("lines of the log", list(world.simulator.lines))])
         self._note(self._checked(world.simulator, of_each=_CHECKED_AT_REST))
@@ -258,6 +265,7 @@ class Watched(Oracle):
         self._note([("how much was counted in the end", world.simulator.questions.counts())])
         self._note(leave(world))
         self._look_inside("when all have left", world.simulator)
+        self.inside.extend(Observation(*it) for it in self._late.answers())
         if self._recording is not None:
             self._recording.end(world.simulator)
             policies = world.simulator.topology.policies.given
