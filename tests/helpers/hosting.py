@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from yunikorn_actors import si
-from yunikorn_actors.lab.sides.near_hosts import NearHost
+from yunikorn_actors.lab.surfaces.local_hosts import NearHost
 from yunikorn_actors.service.cluster.portal import ClusterCore
 from yunikorn_actors.values.tags import NODE_PARTITION
 

@@ -27,7 +27,7 @@ from yunikorn_actors.lab.baseline import (
 )
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.lab.sights import TURNS, WHOLE
+from yunikorn_actors.lab.observed_run import TURNS, WHOLE
 from yunikorn_actors.version import VERSION
 
 SHARES = 12

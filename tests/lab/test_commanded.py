@@ -9,10 +9,10 @@ from unspoilt import seen_unspoilt
 
 from yunikorn_actors.cli import nodes, trace
 from yunikorn_actors.lab.baseline import seen_in
+from yunikorn_actors.lab.observed_run import Observation
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import ruled
-from yunikorn_actors.lab.sides.commanded import _ASKED, _OF_FILES, called
-from yunikorn_actors.lab.sights import Observation
+from yunikorn_actors.lab.surfaces import altered_victim_rules
+from yunikorn_actors.lab.surfaces.command_outputs import _ASKED, _OF_FILES, called
 from yunikorn_actors.planning.preemption import required_node
 
 ROUTES, RECORDED = (24, 52, 56), (27,)
@@ -80,10 +80,10 @@ def test_what_a_command_prints_otherwise_is_seen(
 @pytest.mark.parametrize(
     ("first", "place", "name", "spoilt"),
     [
-        (13, ruled, "keeps_guarantees", lambda *_: True),
+        (13, altered_victim_rules, "keeps_guarantees", lambda *_: True),
         (405, required_node, "_order", lambda _, it, *__: it.uuid),
-        (405, ruled, "plan_of", lambda *_: {}),
-        (405, ruled, "may_give", lambda *_: True),
+        (405, altered_victim_rules, "plan_of", lambda *_: {}),
+        (405, altered_victim_rules, "may_give", lambda *_: True),
     ],
     ids=lambda it: it if isinstance(it, str) else "",
 )

@@ -10,9 +10,9 @@ from yunikorn_actors.lab.oracles.judges import contests_drawn, judged_by
 from yunikorn_actors.lab.oracles.walk_oracle import CONTEST, OF_A_WALK, ContestsBeside, walked
 from yunikorn_actors.lab.run_schedule import explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import contest_walk
-from yunikorn_actors.lab.sides.contest_walk import Contest, walk_contest
-from yunikorn_actors.lab.sides.forced_walk import walk_forced
+from yunikorn_actors.lab.surfaces import guarantee_walk
+from yunikorn_actors.lab.surfaces.forced_preemption_walk import walk_forced
+from yunikorn_actors.lab.surfaces.guarantee_walk import Contest, walk_contest
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
 
 COUNT = 60
@@ -109,7 +109,7 @@ def test_contests_stand_beside_some_runs() -> None:
 
 
 def test_a_fault_in_one_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contest_walk, "faults_of", lambda *_: ["wrong"])
+    monkeypatch.setattr(guarantee_walk, "faults_of", lambda *_: ["wrong"])
     run = Plan(seed=1).drawn(WITH_CONTESTS)
     outcome = explore(run.case, run.schedule(), run.checkers())
     assert outcome.violation is not None

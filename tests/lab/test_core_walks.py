@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from yunikorn_actors.lab.observed_run import Observation
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
-from yunikorn_actors.lab.sides.front_door import Heard
-from yunikorn_actors.lab.sights import Observation
+from yunikorn_actors.lab.surfaces.core_walks import walk_awaited, walk_virtual
+from yunikorn_actors.lab.surfaces.front_walk import Heard
 from yunikorn_actors.runtime.responses import Inbox
 from yunikorn_actors.runtime.virtual_core import VirtualCore
 

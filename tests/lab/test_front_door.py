@@ -5,10 +5,10 @@ import pytest
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.nodes import Nodes
+from yunikorn_actors.lab.observed_run import Observation
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import front_door
-from yunikorn_actors.lab.sides.front_door import EVENTS, Heard, walk
-from yunikorn_actors.lab.sights import Observation
+from yunikorn_actors.lab.surfaces import front_walk
+from yunikorn_actors.lab.surfaces.front_walk import EVENTS, Heard, walk
 from yunikorn_actors.lab.swarm.small_constants import OF_PROGRAMS, made_small
 
 RUN = 7
@@ -57,7 +57,7 @@ def test_what_a_front_does_otherwise_is_seen(
         before = walked(run)
         with monkeypatch.context() as patch:
             patch.setattr(of, name, lambda *_, **__: [])
-            patch.setattr(front_door, "PATIENCE_S", 10.0)
+            patch.setattr(front_walk, "PATIENCE_S", 10.0)
             if before != walked(run):
                 return
     pytest.fail("all is seen as before")

@@ -14,10 +14,10 @@ from yunikorn_actors.journal.restored_state import Entry
 from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.baseline import seen_in
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import checked
-from yunikorn_actors.lab.sides.computed import calls, computed
-from yunikorn_actors.lab.sides.configurations import read
-from yunikorn_actors.lab.sides.restarted import Damage
+from yunikorn_actors.lab.surfaces import drawn_proposals
+from yunikorn_actors.lab.surfaces.drawn_arguments import calls, computed
+from yunikorn_actors.lab.surfaces.journal_files import Damage
+from yunikorn_actors.lab.surfaces.odd_configurations import read
 from yunikorn_actors.lab.swarm.small_constants import SMALL, _places, made_small
 from yunikorn_actors.machines.rm_proxy import rm_proxy
 from yunikorn_actors.planning.model import nodes as node_order
@@ -52,7 +52,7 @@ def test_a_check_that_says_something_else_is_seen(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {number: seen_unspoilt(number) for number in (1, 5)}
-    monkeypatch.setattr(checked, name, lambda *_, **__: Refusal.NODE_GONE)
+    monkeypatch.setattr(drawn_proposals, name, lambda *_, **__: Refusal.NODE_GONE)
     assert before != {number: seen_in(number) for number in (1, 5)}
 
 

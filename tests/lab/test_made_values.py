@@ -9,11 +9,11 @@ from msgspec.structs import asdict
 from yunikorn_actors.config.properties import PREEMPTION_POLICY, handed_down
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import made_calls
-from yunikorn_actors.lab.sides.late_messages import LateMessages
-from yunikorn_actors.lab.sides.made_calls import _outcome
-from yunikorn_actors.lab.sides.made_calls import made_calls as calls
-from yunikorn_actors.lab.sides.made_values import CannotMake, Values, hints_of
+from yunikorn_actors.lab.surfaces import made_calls
+from yunikorn_actors.lab.surfaces.late_messages import LateMessages
+from yunikorn_actors.lab.surfaces.made_calls import _outcome
+from yunikorn_actors.lab.surfaces.made_calls import made_calls as calls
+from yunikorn_actors.lab.surfaces.made_values import CannotMake, Values, hints_of
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.scheduling import RunCycle

@@ -10,7 +10,7 @@ from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles.operator_oracle import Operators
 from yunikorn_actors.lab.run_schedule import Outcome, explore
-from yunikorn_actors.lab.sides.replayed import Replayed
+from yunikorn_actors.lab.surfaces.replay_check import Replayed
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.lab.tapes import tape_verbs

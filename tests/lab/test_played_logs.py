@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.played_logs import Said, played
+from yunikorn_actors.lab.surfaces.workload_logs import Said, played
 from yunikorn_actors.workload import batsim_file, log_formats, table
 
 RUNS = range(24)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.oracles import recording_oracle
 from yunikorn_actors.lab.run_schedule import explore
-from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES, Replayed
+from yunikorn_actors.lab.surfaces.replay_check import UNLIKE_MACHINES, Replayed
 from yunikorn_actors.lab.swarm.swarm_runs import Plan
 from yunikorn_actors.trace import causes, compare_runs, path, read, stats, story
 from yunikorn_actors.trace.export import sqlite

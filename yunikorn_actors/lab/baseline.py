@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.fan_out import RUNS_IN_SHARE
+from yunikorn_actors.lab.observed_run import TURNS, WIDTH, Observation, Watched, can_be_seen
 from yunikorn_actors.lab.run_schedule import Outcome, explore
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sights import TURNS, WIDTH, Observation, Watched, can_be_seen
 from yunikorn_actors.lab.swarm.drawn import Drawn
 from yunikorn_actors.lab.swarm.failing_policies import WHERE, WHERE_FOLDS
 from yunikorn_actors.lab.swarm.small_constants import made_small

@@ -16,10 +16,10 @@ from yunikorn_actors.lab.baseline import drawn_world, play_drawn
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.mutants.edits import Purity, drawn_edits
 from yunikorn_actors.lab.mutants.touching import Watch
+from yunikorn_actors.lab.observed_run import WHOLE
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.inquiries import inquire
-from yunikorn_actors.lab.sides.restarted import Ended
-from yunikorn_actors.lab.sights import WHOLE
+from yunikorn_actors.lab.surfaces.core_inquiries import inquire
+from yunikorn_actors.lab.surfaces.journal_files import Ended
 from yunikorn_actors.lab.swarm.world_parts import RESTART
 
 DRAWN: Final = 4_000

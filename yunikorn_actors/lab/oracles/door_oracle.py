@@ -15,7 +15,15 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.front_door import DUMP, HEARD, Doors, Heard, OnLoop, OnThreads, walk
+from yunikorn_actors.lab.surfaces.front_walk import (
+    DUMP,
+    HEARD,
+    Doors,
+    Heard,
+    OnLoop,
+    OnThreads,
+    walk,
+)
 
 _SEEDS: Final = 1 << 30
 _ON_A_LOOP: Final = frozenset({HEARD, DUMP})
@@ -45,7 +53,7 @@ class _Door:
         if self.name == "a loop":
             return OnLoop(arguments, callback)
         # It needs packages that not everybody has.
-        from yunikorn_actors.lab.sides.served_door import (  # noqa: PLC0415
+        from yunikorn_actors.lab.surfaces.grpc_front import (  # noqa: PLC0415
             ServedDoor,
             ServedLoopDoor,
         )

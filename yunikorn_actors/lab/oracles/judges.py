@@ -14,7 +14,7 @@ from yunikorn_actors.lab.oracles.operator_oracle import Operators
 from yunikorn_actors.lab.oracles.run_oracles import all_oracles, oracles
 from yunikorn_actors.lab.oracles.walk_oracle import ContestsBeside, WalkBeside
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.replayed import Replayed
+from yunikorn_actors.lab.surfaces.replay_check import Replayed
 from yunikorn_actors.lab.tapes.tape import Tape
 
 CORE: Final = "core"

@@ -16,8 +16,8 @@ from yunikorn_actors.config import ExtraConfig, QueueConfig, SchedulerConfig
 from yunikorn_actors.drivers.simulator.checkers import facts_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, SlowReader, World
-from yunikorn_actors.lab.sides.differing import differing
-from yunikorn_actors.lab.sides.event_readers import records_of
+from yunikorn_actors.lab.surfaces.event_readers import records_of
+from yunikorn_actors.lab.surfaces.first_difference import differing
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.manager_registry import ResourceManager
 from yunikorn_actors.machines.events import EventPublisher

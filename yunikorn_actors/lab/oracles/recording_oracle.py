@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.kept_recording import KeptRecording
+from yunikorn_actors.lab.surfaces.kept_recording import KeptRecording
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import canonical
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation

@@ -40,8 +40,8 @@ from yunikorn_actors.lab.oracles.rm_proxy_oracle import Proxied
 from yunikorn_actors.lab.oracles.timer_oracle import Timers
 from yunikorn_actors.lab.oracles.waiting_oracle import Waiting
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import sides
-from yunikorn_actors.lab.sides.restarted import Ended
+from yunikorn_actors.lab.surfaces import sides
+from yunikorn_actors.lab.surfaces.journal_files import Ended
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import InvariantViolation

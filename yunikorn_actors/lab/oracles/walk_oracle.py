@@ -18,9 +18,9 @@ from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.oracles.door_oracle import differences
 from yunikorn_actors.lab.run_schedule import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
-from yunikorn_actors.lab.sides.contest_walk import walk_contest
-from yunikorn_actors.lab.sides.forced_walk import walk_forced
+from yunikorn_actors.lab.surfaces.cluster_walk import walk_cluster
+from yunikorn_actors.lab.surfaces.forced_preemption_walk import walk_forced
+from yunikorn_actors.lab.surfaces.guarantee_walk import walk_contest
 
 _SEEDS: Final = 1 << 30
 _FAULTS_MAX: Final = 3
@@ -28,13 +28,13 @@ _FAULTS_MAX: Final = 3
 
 def _http(draw: Draw) -> Iterator[str]:
     # It needs a package that not everybody has, as the next one does.
-    from yunikorn_actors.lab.sides.http_walk import walk_http  # noqa: PLC0415
+    from yunikorn_actors.lab.surfaces.http_walk import walk_http  # noqa: PLC0415
 
     return (f"HTTP: {fault}" for _, _, faults in walk_http(draw) for fault in faults)
 
 
 def _rpc(draw: Draw) -> Iterator[str]:
-    from yunikorn_actors.lab.sides.rpc_walk import walk_rpc  # noqa: PLC0415
+    from yunikorn_actors.lab.surfaces.rpc_walk import walk_rpc  # noqa: PLC0415
 
     return (f"gRPC: {fault}" for _, _, faults in walk_rpc(draw) for fault in faults)
 

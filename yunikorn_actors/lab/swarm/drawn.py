@@ -24,7 +24,7 @@ from yunikorn_actors.lab.scenario_documents import written
 from yunikorn_actors.lab.schedules.faults import Faulty
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.schedules.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
-from yunikorn_actors.lab.sides.replayed import UNLIKE_MACHINES
+from yunikorn_actors.lab.surfaces.replay_check import UNLIKE_MACHINES
 from yunikorn_actors.lab.swarm import deciding_policies
 from yunikorn_actors.lab.swarm.world_parts import (
     ALL,

@@ -16,7 +16,7 @@ from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.operator_acts import operate
 from yunikorn_actors.lab.schedules.random_draw import Draw
 from yunikorn_actors.lab.schedules.rogue_scheduler import propose
-from yunikorn_actors.lab.sides.restarted import Ended
+from yunikorn_actors.lab.surfaces.journal_files import Ended
 from yunikorn_actors.lab.tapes.tape import Verb
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.queries import (

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.called import called
+from yunikorn_actors.lab.surfaces.command_in_process import called
 
 Said = tuple[str, Any]
 _JOBS: Final = (8, 20)

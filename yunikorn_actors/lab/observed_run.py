@@ -15,32 +15,32 @@ import msgspec
 from yunikorn_actors.drivers.simulator.notice_checks import RecordChecker
 from yunikorn_actors.drivers.simulator.simulator import Checker, Simulator
 from yunikorn_actors.errors import NoReply
-from yunikorn_actors.lab import insides
+from yunikorn_actors.lab import machine_contents
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.answered import answers
-from yunikorn_actors.lab.sides.checked import placed, verdicts
-from yunikorn_actors.lab.sides.cluster_walk import walk_cluster
-from yunikorn_actors.lab.sides.commanded import Commands
-from yunikorn_actors.lab.sides.computed import computed
-from yunikorn_actors.lab.sides.configurations import read, read_as_written
-from yunikorn_actors.lab.sides.contest_walk import walk_contest
-from yunikorn_actors.lab.sides.core_walks import walk_awaited, walk_virtual
-from yunikorn_actors.lab.sides.encoded import Encoded
-from yunikorn_actors.lab.sides.foreseen import Forecasts
-from yunikorn_actors.lab.sides.front_door import DUMP, EVENTS, HEARD, OnLoop, walk
-from yunikorn_actors.lab.sides.inquiries import inquire, leave, operate
-from yunikorn_actors.lab.sides.kept_recording import KeptRecording
-from yunikorn_actors.lab.sides.late_messages import LateMessages
-from yunikorn_actors.lab.sides.pictured import pictures, simulated
-from yunikorn_actors.lab.sides.played_logs import played
-from yunikorn_actors.lab.sides.read_sides import FedReadSides
-from yunikorn_actors.lab.sides.recording_questions import RecordingQuestions
-from yunikorn_actors.lab.sides.reported import Reported
-from yunikorn_actors.lab.sides.restarted import Damage, Ended
-from yunikorn_actors.lab.sides.routed import answers as routed
-from yunikorn_actors.lab.sides.routed import questions_of
-from yunikorn_actors.lab.sides.ruled import ruled
+from yunikorn_actors.lab.surfaces.altered_victim_rules import ruled
+from yunikorn_actors.lab.surfaces.cluster_requests import Reported
+from yunikorn_actors.lab.surfaces.cluster_walk import walk_cluster
+from yunikorn_actors.lab.surfaces.command_outputs import Commands
+from yunikorn_actors.lab.surfaces.core_inquiries import inquire, leave, operate
+from yunikorn_actors.lab.surfaces.core_walks import walk_awaited, walk_virtual
+from yunikorn_actors.lab.surfaces.drawn_arguments import computed
+from yunikorn_actors.lab.surfaces.drawn_proposals import placed, verdicts
+from yunikorn_actors.lab.surfaces.forecasts import Forecasts
+from yunikorn_actors.lab.surfaces.front_walk import DUMP, EVENTS, HEARD, OnLoop, walk
+from yunikorn_actors.lab.surfaces.guarantee_walk import walk_contest
+from yunikorn_actors.lab.surfaces.journal_files import Damage, Ended
+from yunikorn_actors.lab.surfaces.kept_recording import KeptRecording
+from yunikorn_actors.lab.surfaces.late_messages import LateMessages
+from yunikorn_actors.lab.surfaces.live_pages import pictures, simulated
+from yunikorn_actors.lab.surfaces.odd_configurations import read, read_as_written
+from yunikorn_actors.lab.surfaces.partition_answers import answers
+from yunikorn_actors.lab.surfaces.read_sides import FedReadSides
+from yunikorn_actors.lab.surfaces.recording_questions import RecordingQuestions
+from yunikorn_actors.lab.surfaces.route_answers import answers as routed
+from yunikorn_actors.lab.surfaces.route_answers import questions_of
+from yunikorn_actors.lab.surfaces.wire_round_trip import Encoded
+from yunikorn_actors.lab.surfaces.workload_logs import played
 from yunikorn_actors.lab.swarm.small_constants import OF_PROGRAMS, made_small
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
@@ -142,7 +142,7 @@ class Watched(Oracle):
         """What the run needs to be seen."""
         self._recording: KeptRecording | None = None
         self._fed = FedReadSides()
-        self._course = insides.Course()
+        self._course = machine_contents.Course()
         self._requests: list[Any] = []
         self._draw = Draw(_OF_QUESTIONS, number)
         self._late = LateMessages(Draw(_OF_LATE, number))
@@ -257,7 +257,7 @@ class Watched(Oracle):
             yield "the event records", records
 
     def _look_inside(self, when: str, simulator: Simulator) -> None:
-        seen = (*self._course.taken(), *insides.kept(simulator))
+        seen = (*self._course.taken(), *machine_contents.kept(simulator))
         self.inside.extend(Observation(f"{when}, {what}", value) for what, value in seen)
 
     def drained(self, world: World) -> None:
@@ -321,7 +321,7 @@ def _contests(number: int) -> Iterator[tuple[str, Any]]:
 
 
 def _at_http(draw: Draw) -> Iterator[tuple[str, Any]]:
-    from yunikorn_actors.lab.sides.http_walk import walk_http  # noqa: PLC0415 - as above
+    from yunikorn_actors.lab.surfaces.http_walk import walk_http  # noqa: PLC0415 - as above
 
     return ((what, [value, faults]) for what, value, faults in walk_http(draw))
 
@@ -329,7 +329,7 @@ def _at_http(draw: Draw) -> Iterator[tuple[str, Any]]:
 def _at_grpc(draw: Draw) -> Iterator[tuple[str, Any]]:
     # What is simulated is simulated in a copy of this process, which never calls by gRPC.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
-    from yunikorn_actors.lab.sides.rpc_walk import walk_rpc  # noqa: PLC0415 - as above
+    from yunikorn_actors.lab.surfaces.rpc_walk import walk_rpc  # noqa: PLC0415 - as above
 
     return ((what, [value, faults]) for what, value, faults in walk_rpc(draw))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from yunikorn_actors.lab.sides.read_answers import whole
+from yunikorn_actors.lab.surfaces.answers_check import whole
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import applications, clusters, nodes, queues
 from yunikorn_actors.service.read import owner_usage as usage

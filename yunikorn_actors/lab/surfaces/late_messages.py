@@ -13,8 +13,8 @@ from copy import deepcopy
 from typing import Any, Final
 
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.made_calls import in_text, in_words, made_calls
-from yunikorn_actors.lab.sides.made_values import CannotMake, Values
+from yunikorn_actors.lab.surfaces.made_calls import in_text, in_words, made_calls
+from yunikorn_actors.lab.surfaces.made_values import CannotMake, Values
 from yunikorn_actors.machines.machine import Machine, Send, SetTimer, StartMachine
 from yunikorn_actors.messages.base import RM_PROXY, Message, role_of
 from yunikorn_actors.messages.rm_events import (

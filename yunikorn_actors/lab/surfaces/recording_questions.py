@@ -10,11 +10,11 @@ import msgspec
 from yunikorn_actors.config import parse_config
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.commanded import said_of_recording
-from yunikorn_actors.lab.sides.inquiries import Answer
-from yunikorn_actors.lab.sides.kept_recording import FILE, KeptRecording
-from yunikorn_actors.lab.sides.played_logs import made_of
-from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.command_outputs import said_of_recording
+from yunikorn_actors.lab.surfaces.core_inquiries import Answer
+from yunikorn_actors.lab.surfaces.kept_recording import FILE, KeptRecording
+from yunikorn_actors.lab.surfaces.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.workload_logs import made_of
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name

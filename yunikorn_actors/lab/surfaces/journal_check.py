@@ -25,7 +25,7 @@ from yunikorn_actors.journal.restored_state import (
 )
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.surfaces.first_difference import differing
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import InvariantViolation, Machine, SetTimer

@@ -14,7 +14,7 @@ from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.oracles.run_oracles import all_oracles
 from yunikorn_actors.lab.run_schedule import explore, play
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides import read_sides
+from yunikorn_actors.lab.surfaces import read_sides
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.world_parts import Wanted
 from yunikorn_actors.lab.tapes.tape import Entry

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.routed import NOTHING, things_in
+from yunikorn_actors.lab.surfaces.route_answers import NOTHING, things_in
 from yunikorn_actors.service.listener import Questions
 from yunikorn_actors.service.read.incremental_answers import at_once
 from yunikorn_actors.service.read.overview import course

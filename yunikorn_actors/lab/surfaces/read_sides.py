@@ -14,9 +14,9 @@ from yunikorn_actors.checks.equality import are_alike
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.differing import differing
-from yunikorn_actors.lab.sides.read_answers import wrong_answers
-from yunikorn_actors.lab.sides.seen import Seen
+from yunikorn_actors.lab.surfaces.answers_check import wrong_answers
+from yunikorn_actors.lab.surfaces.first_difference import differing
+from yunikorn_actors.lab.surfaces.polled_counts import Seen
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Machine, Send

@@ -15,7 +15,7 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.lab.harness import World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.inquiries import Answer, tried
+from yunikorn_actors.lab.surfaces.core_inquiries import Answer, tried
 from yunikorn_actors.state.partition import PartitionState
 from yunikorn_actors.values.ids import short_partition_name
 from yunikorn_actors.what_if.answer import Answer as Foreseen

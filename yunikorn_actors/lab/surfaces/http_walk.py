@@ -19,7 +19,7 @@ import msgspec
 
 from yunikorn_actors import si
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.front_door import Heard, OnThreads, walk
+from yunikorn_actors.lab.surfaces.front_walk import Heard, OnThreads, walk
 from yunikorn_actors.service.listener import Site, Standing
 from yunikorn_actors.service.rest.in_process import RestPart
 from yunikorn_actors.service.rest.request_guard import Guard

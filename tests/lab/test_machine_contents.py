@@ -5,7 +5,7 @@ from enum import Enum
 
 import pytest
 
-from yunikorn_actors.lab import insides
+from yunikorn_actors.lab import machine_contents
 from yunikorn_actors.lab.baseline import watched
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -37,13 +37,13 @@ class Tool:
     ids=lambda it: type(it).__name__,
 )
 def test_objects_are_read_as_plain_values(value: object, plain: object) -> None:
-    assert plain == insides.plain(value)
+    assert plain == machine_contents.plain(value)
 
 
 def test_an_object_that_is_there_twice_is_read_once() -> None:
     own: list[object] = [1]
     own.append(own)
-    assert [1, ["that", "list"]] == insides.plain(own)
+    assert [1, ["that", "list"]] == machine_contents.plain(own)
 
 
 def test_a_mark_that_no_answer_shows_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +68,4 @@ def test_runs_after_others_are_the_same_inside() -> None:
 
 def test_slots_and_attributes_are_read() -> None:
     assert "__slots__" not in vars(Context)
-    assert insides.plain(Slices.__new__(Slices))[0] == "Slices"
+    assert machine_contents.plain(Slices.__new__(Slices))[0] == "Slices"

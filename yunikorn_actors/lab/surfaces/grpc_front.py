@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.front_door import (
+from yunikorn_actors.lab.surfaces.front_walk import (
     PATIENCE_S,
     QUEUES,
     Front,

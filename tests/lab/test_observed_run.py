@@ -5,7 +5,7 @@ from unspoilt import seen_unspoilt
 
 from yunikorn_actors import si
 from yunikorn_actors.lab.baseline import seen_in
-from yunikorn_actors.lab.sides import encoded
+from yunikorn_actors.lab.surfaces import wire_round_trip
 from yunikorn_actors.machines.context import nodes
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.service import core_queries
@@ -62,7 +62,9 @@ def test_what_comes_back_otherwise_is_a_violation(
     if form == "JSON":
         monkeypatch.setattr(si, "from_json", lost)
     else:
-        monkeypatch.setattr(encoded.codec(si.RegisterResourceManagerRequest), "decode", lost)
+        monkeypatch.setattr(
+            wire_round_trip.codec(si.RegisterResourceManagerRequest), "decode", lost
+        )
     assert f"as {form} it comes back otherwise" in seen_in(WIRE)[-1].value
 
 

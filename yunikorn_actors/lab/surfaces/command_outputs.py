@@ -18,10 +18,10 @@ import msgspec
 
 from yunikorn_actors.cli import apps, service_calls
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.called import called
-from yunikorn_actors.lab.sides.played_logs import made_of
-from yunikorn_actors.lab.sides.routed import NOTHING, answered, things_in
-from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.command_in_process import called
+from yunikorn_actors.lab.surfaces.route_answers import NOTHING, answered, things_in
+from yunikorn_actors.lab.surfaces.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.workload_logs import made_of
 from yunikorn_actors.service.core_queries import CoreQuestions
 from yunikorn_actors.service.node_acts import NODE_ACTS
 from yunikorn_actors.service.read.read_model import ReadSide

@@ -6,10 +6,10 @@ compared with the truth at rest and at moments that are drawn.
 
 from yunikorn_actors.drivers.simulator.simulator import Checker
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.event_readers import Published, Told
-from yunikorn_actors.lab.sides.journaled import Journaled
-from yunikorn_actors.lab.sides.ported import Ported
-from yunikorn_actors.lab.sides.read_sides import ReadAlong
+from yunikorn_actors.lab.surfaces.cluster_portals import Ported
+from yunikorn_actors.lab.surfaces.event_readers import Published, Told
+from yunikorn_actors.lab.surfaces.journal_check import Journaled
+from yunikorn_actors.lab.surfaces.read_sides import ReadAlong
 
 
 def sides(draw: Draw) -> tuple[Checker, ...]:

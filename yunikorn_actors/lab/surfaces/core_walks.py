@@ -15,7 +15,7 @@ from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import CoreError, NoReply
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.front_door import QUEUES
+from yunikorn_actors.lab.surfaces.front_walk import QUEUES
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.async_callback import AsyncResourceManagerCallback
 from yunikorn_actors.runtime.responses import KINDS, Responses

@@ -17,7 +17,7 @@ from yunikorn_actors.drivers.simulator.checkers import states_in
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.differing import differing, without_zeros
+from yunikorn_actors.lab.surfaces.first_difference import differing, without_zeros
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.events.publisher import builders_of
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send

@@ -21,10 +21,10 @@ from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.errors import CoreError, NoReply
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.answered import answers
-from yunikorn_actors.lab.sides.core_walks import Program
-from yunikorn_actors.lab.sides.near_hosts import NearHost
-from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.core_walks import Program
+from yunikorn_actors.lab.surfaces.local_hosts import NearHost
+from yunikorn_actors.lab.surfaces.partition_answers import answers
+from yunikorn_actors.lab.surfaces.temporary_folder import temporary_folder
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.planning.reasons import Cause

@@ -30,8 +30,8 @@ from yunikorn_actors.journal.restored_state import Entry, Truth, stored_entry
 from yunikorn_actors.journal.writing import Journal
 from yunikorn_actors.lab.harness import Oracle
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.journaled import of_core, stored
-from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.journal_check import of_core, stored
+from yunikorn_actors.lab.surfaces.temporary_folder import temporary_folder
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import CONTEXT, Delivery

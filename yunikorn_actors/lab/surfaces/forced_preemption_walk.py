@@ -10,7 +10,7 @@ from typing import Any, Final
 from yunikorn_actors import si
 from yunikorn_actors.lab.model.least_victims import Amounts, Small, Work, kind_of_each
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.contest_walk import CLAIMANT, LEAVES, RM, Played, resource_of
+from yunikorn_actors.lab.surfaces.guarantee_walk import CLAIMANT, LEAVES, RM, Played, resource_of
 from yunikorn_actors.values.durations import SECOND
 from yunikorn_actors.values.tags import TAG_REQUIRED_NODE
 

@@ -18,7 +18,7 @@ from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.differing import without_zeros
+from yunikorn_actors.lab.surfaces.first_difference import without_zeros
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology

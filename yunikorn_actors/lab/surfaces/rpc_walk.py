@@ -19,7 +19,7 @@ from google.protobuf import json_format, message_factory
 from yunikorn_actors.drivers.live.clock import StandingClock
 from yunikorn_actors.drivers.simulator.simulator import EPOCH_NS
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.front_door import QUEUES
+from yunikorn_actors.lab.surfaces.front_walk import QUEUES
 from yunikorn_actors.runtime.scheduler_core import SchedulerCore
 from yunikorn_actors.service.access_policy import Access
 from yunikorn_actors.service.rpc.protobuf import pool

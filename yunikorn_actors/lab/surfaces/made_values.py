@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.insides import slots_of
+from yunikorn_actors.lab.machine_contents import slots_of
 from yunikorn_actors.lab.schedules.random_draw import Draw
 
 _ROOMS: Final = (

@@ -11,7 +11,7 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.drivers.simulator.simulator import Simulator
 from yunikorn_actors.lab.harness import Oracle
-from yunikorn_actors.lab.sides.differing import differing
+from yunikorn_actors.lab.surfaces.first_difference import differing
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import RM_PROXY, Delivery, is_manager
 from yunikorn_actors.messages.codec import (

@@ -17,9 +17,9 @@ from itertools import islice
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.lab.insides import plain
+from yunikorn_actors.lab.machine_contents import plain
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.made_values import PACKAGE, CannotMake, Values, hints_of, is_inner
+from yunikorn_actors.lab.surfaces.made_values import PACKAGE, CannotMake, Values, hints_of, is_inner
 
 _SHARE: Final = 8
 """In one world each of so many functions is called."""

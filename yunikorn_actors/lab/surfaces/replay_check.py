@@ -13,8 +13,8 @@ from yunikorn_actors.lab.harness import LabSimulator, Oracle, World
 from yunikorn_actors.lab.oracles.recording_oracle import wrong_answers
 from yunikorn_actors.lab.run_schedule import NamedViolation
 from yunikorn_actors.lab.schedules.random_draw import Draw
-from yunikorn_actors.lab.sides.kept_recording import KeptRecording
-from yunikorn_actors.lab.sides.temporary_folder import temporary_folder
+from yunikorn_actors.lab.surfaces.kept_recording import KeptRecording
+from yunikorn_actors.lab.surfaces.temporary_folder import temporary_folder
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.trace.read import TraceReader
