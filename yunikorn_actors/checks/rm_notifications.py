@@ -188,11 +188,12 @@ def _rejected(
         faults.append(f"{what}: it was asked for {requested} times and rejected {rejected}")
     reported = any(_is_report(rm, name) for name in names)
     # Only what runs because of the report: the rest ran before.
-    for uuid, placed in tuple(rm.running.items()) if reported else ():
-        # What was refused does not run, unless it did before it was reported.
-        is_it = placed.key == key and placed.application_id == app_id
-        if is_it and uuid in rm.by_report:
-            del rm.running[uuid]
+    if reported:
+        for uuid, placed in tuple(rm.running.items()):
+            # What was refused does not run, unless it did before it was reported.
+            is_it = placed.key == key and placed.application_id == app_id
+            if is_it and uuid in rm.by_report:
+                del rm.running[uuid]
     return faults
 
 

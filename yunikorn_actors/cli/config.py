@@ -136,8 +136,9 @@ def _print(checked: Checked, names: PolicyNames) -> None:
         complain(line_of(checked.file, doubt, "warning: "))
     for warning in checked.warnings:
         print(printable(f"{checked.file}: {warning} (rename all but one)"), file=sys.stderr)
-    for line in () if checked.config is None else tree(checked.config, names):
-        print(printable(line))
+    if checked.config is not None:
+        for line in tree(checked.config, names):
+            print(printable(line))
 
 
 # --- the tree -------------------------------------------------------------------------------------

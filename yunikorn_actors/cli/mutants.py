@@ -65,12 +65,13 @@ def _by_kind(results: Sequence[Hunted]) -> Iterator[str]:
     """Count them by kind, where there are several kinds."""
     by_kind = {kind: [it for it in results if BY_ID[it.id].kind is kind] for kind in Kind}
     present = {kind: hunted for kind, hunted in by_kind.items() if hunted}
-    for kind, hunted in present.items() if len(present) > 1 else ():
-        rest = [it.id for it in hunted if not it.found]
-        is_played = kind not in UNPLAYED or any(it.runs for it in hunted)
-        what = f"not found: {' '.join(rest)}" if is_played else "held by tests"
-        line = f"{kind:20}{sum(it.found for it in hunted):4} of {len(hunted):3}  {what}"
-        yield line if rest else line.removesuffix(what).rstrip()
+    if len(present) > 1:
+        for kind, hunted in present.items():
+            rest = [it.id for it in hunted if not it.found]
+            is_played = kind not in UNPLAYED or any(it.runs for it in hunted)
+            what = f"not found: {' '.join(rest)}" if is_played else "held by tests"
+            line = f"{kind:20}{sum(it.found for it in hunted):4} of {len(hunted):3}  {what}"
+            yield line if rest else line.removesuffix(what).rstrip()
 
 
 def _as_json(result: Hunted) -> dict[str, Any]:

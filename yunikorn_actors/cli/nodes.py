@@ -58,13 +58,14 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     spare = ("others", "takes work", "allocations")
     columns = Columns(OF_ONE, partial(_details, units), LEFT_OF_ONE, spare)
     tell_found(options, found, columns, "there are no nodes")
-    for it in () if options.json else found:
-        runs = sorted(
-            (run.application_id, run.allocation_key, readable(run.resource))
-            for run in it.row.allocations
-        )
-        if runs:
-            tell(None, ("", *table(RUNS, runs, len(RUNS), width())))
+    if not options.json:
+        for it in found:
+            runs = sorted(
+                (run.application_id, run.allocation_key, readable(run.resource))
+                for run in it.row.allocations
+            )
+            if runs:
+                tell(None, ("", *table(RUNS, runs, len(RUNS), width())))
     return 0
 
 

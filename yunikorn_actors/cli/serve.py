@@ -358,8 +358,9 @@ def _introduce(serving: Serving, addresses: dict[str, str], options: argparse.Na
         print(f"{KINDS[name].title} on {part.address}")
     if serving.access.insecure and not all(map(is_local, addresses.values())):
         logger.warning("open to everybody who reaches it, as --insecure says")
-    for warning in () if options.tls_key is None else exposed(options.tls_key):
-        logger.warning("{}", warning)
+    if options.tls_key is not None:
+        for warning in exposed(options.tls_key):
+            logger.warning("{}", warning)
     print("ready; Ctrl-C or SIGTERM ends it", flush=True)
 
 

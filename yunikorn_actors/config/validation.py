@@ -260,10 +260,11 @@ def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
 
 def _policy_faults(partition: PartitionSite) -> Iterator[Fault]:
     """Where policies are given, one of them is meant: another name is more than a warning."""
-    for site in partition.root.walk() if partition.names.is_closed else ():
-        for entry in (*site.written.properties, *site.written.childtemplate.properties):
-            if entry.key in POLICY_OF:
-                yield from value_warnings(site, entry, partition.names)
+    if partition.names.is_closed:
+        for site in partition.root.walk():
+            for entry in (*site.written.properties, *site.written.childtemplate.properties):
+                if entry.key in POLICY_OF:
+                    yield from value_warnings(site, entry, partition.names)
 
 
 def _resolver_faults(partition: PartitionSite) -> Iterator[Fault]:
@@ -277,8 +278,9 @@ def _resolver_faults(partition: PartitionSite) -> Iterator[Fault]:
 def _application_faults(partition: PartitionSite) -> Iterator[Fault]:
     for site in partition.root.walk():
         most = site.written.maxapplications
-        for child in site.children if most else ():
-            yield from _child_application_faults(child, most)
+        if most:
+            for child in site.children:
+                yield from _child_application_faults(child, most)
 
 
 def _child_application_faults(child: Site, most: int) -> Iterator[Fault]:

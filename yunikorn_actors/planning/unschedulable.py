@@ -96,9 +96,10 @@ class Findings:
     def note_all_held(self, subjects: Iterable[AskView | AppView], reason: str) -> None:
         skipped = WaitingState.SKIPPED
         # Many may wait, and most were reported when they came.
-        for subject in subjects if self._reports else ():
-            if not isinstance(subject, AskView) or subject.ask.reported is not skipped:
-                self.note_held(subject, reason)
+        if self._reports:
+            for subject in subjects:
+                if not isinstance(subject, AskView) or subject.ask.reported is not skipped:
+                    self.note_held(subject, reason)
 
     def note_stuck(self, ask: AskView) -> None:
         """A real ask may not run on the node of its placeholder, and no other node has room."""

@@ -188,9 +188,10 @@ class Folds:
         if fault or not isinstance(fold, Fold):
             return
         self._names[path], self.by_queue[path] = name, fold
-        for change, at_ns in () if isinstance(fold, Unread) else _changes(since):
-            if path in self.by_queue:
-                self._tell(path, fold, change, at_ns)
+        if not isinstance(fold, Unread):
+            for change, at_ns in _changes(since):
+                if path in self.by_queue:
+                    self._tell(path, fold, change, at_ns)
 
     def note(self, image: dict[str, Any]) -> None:
         """Take what policies keep as another wrote it just now, where these only follow facts."""

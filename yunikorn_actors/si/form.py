@@ -467,11 +467,13 @@ def _existing_have_owners(node: NodeInfo) -> Flaw | None:
 
 def _administrator_says_the_configuration(request: UpdateConfigurationRequest) -> Flaw | None:
     """Without a resource manager it holds for every group without a configuration of its own."""
-    for step in () if request.rm_id else ("policy_group", "extra_config"):
-        if getattr(request, step):
-            return Flaw(
-                path=f".{step}", reason="belongs to a resource manager; set rm_id, or leave it out"
-            )
+    if not request.rm_id:
+        for step in ("policy_group", "extra_config"):
+            if getattr(request, step):
+                return Flaw(
+                    path=f".{step}",
+                    reason="belongs to a resource manager; set rm_id, or leave it out",
+                )
     return None
 
 

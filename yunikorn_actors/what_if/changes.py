@@ -92,8 +92,9 @@ def named(request: R, managers: Sequence[KnownManager]) -> R:
 def asks_in(requests: Iterable[Request | Reconfigure]) -> Iterator[tuple[str, si.AllocationAsk]]:
     """Yield the asks of requests that name their resource manager, each with its partition."""
     for request in requests:
-        for ask in request.asks if isinstance(request, si.AllocationRequest) else ():
-            yield partition_name(request.rm_id, ask.partition_name), ask
+        if isinstance(request, si.AllocationRequest):
+            for ask in request.asks:
+                yield partition_name(request.rm_id, ask.partition_name), ask
 
 
 def released(

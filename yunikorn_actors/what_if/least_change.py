@@ -553,13 +553,14 @@ class _Search:
 
     def _places(self) -> Iterator[Submission]:
         for request in self._changes:
-            for new in request.new if isinstance(request, si.ApplicationRequest) else ():
-                partition = partition_name(request.rm_id, new.partition_name)
-                app = (partition, new.application_id)
-                if app in self._apps:
-                    ugi = new.ugi or si.UserGroupInformation()
-                    queue = self._queues.get(app, new.queue_name)
-                    yield Submission(partition, queue, ugi.user, ugi.groups)
+            if isinstance(request, si.ApplicationRequest):
+                for new in request.new:
+                    partition = partition_name(request.rm_id, new.partition_name)
+                    app = (partition, new.application_id)
+                    if app in self._apps:
+                        ugi = new.ugi or si.UserGroupInformation()
+                        queue = self._queues.get(app, new.queue_name)
+                        yield Submission(partition, queue, ugi.user, ugi.groups)
         for name, it in _apps(self._state):
             if (name, _id(it)) in self._apps:
                 yield Submission(name, it["queue"], it["spec"].get("user", ""), (), it["group"])
@@ -592,10 +593,11 @@ class _Search:
         ordered = sorted(acts, key=lambda it: self._missing.cost_of([it]))
         is_raised = any(it.kind == "raise" for it in self._options)
         lifts: tuple[Plan, ...] = ({},) if is_raised else ({}, *self._lifts())
-        for lifted in lifts if ordered else ():
-            if some := self._fewest(ordered, lifted):
-                yield from self._least({**lifted, **dict.fromkeys(some, 1)})
-                return
+        if ordered:
+            for lifted in lifts:
+                if some := self._fewest(ordered, lifted):
+                    yield from self._least({**lifted, **dict.fromkeys(some, 1)})
+                    return
 
     def _fewest(self, acts: list[Act], lifted: Plan) -> Sequence[Act]:
         """Return the least set that helps; where they are many, one of which none is needless."""

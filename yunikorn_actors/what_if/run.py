@@ -545,8 +545,9 @@ class Run:
                 continue
             question = _question(name, waiting=WaitingQuestion(sums=True))
             counted = loop.explain(question, self._simulator.now_ns).counted
-            for one in () if counted is None else counted.sums:
-                causes[one.cause.value] += one.count
+            if counted is not None:
+                for one in counted.sums:
+                    causes[one.cause.value] += one.count
             asks = self._waiting_asks(name)
             waiting.update(asks)
             found: Sequence[Why] = ()

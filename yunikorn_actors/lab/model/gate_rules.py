@@ -103,8 +103,9 @@ class PlainConservative:
         """Those that wait move up in their order, and those that have come get their promises."""
         for id_, (job, at_ns) in self.promised.items():
             self.promised[id_] = (job, max(at_ns, self.now_ns))
-        for id_, (job, at_ns) in tuple(self.promised.items()) if self.may_move else ():
-            self.promised[id_] = (job, min(at_ns, self._earliest(job)))
+        if self.may_move:
+            for id_, (job, at_ns) in tuple(self.promised.items()):
+                self.promised[id_] = (job, min(at_ns, self._earliest(job)))
         for job in self.new:
             self.promised[job.id] = (job, self._earliest(job))
         self.new, self.may_move = [], False

@@ -86,9 +86,10 @@ class Promises:
         """Judge the end of a run: nothing is under way. What comes behind it is nobody's doing."""
         self._is_over = True
         self._look()
-        for name, fault in self.eventually.items() if judges_eventually else ():
-            if found := fault():
-                raise Broken(f"{EVENTUALLY} {name}", f"{found} at the end of the run")
+        if judges_eventually:
+            for name, fault in self.eventually.items():
+                if found := fault():
+                    raise Broken(f"{EVENTUALLY} {name}", f"{found} at the end of the run")
         for rm_id, believed in self.believed:
             runs = believed()
             if not isinstance(runs, Mapping):

@@ -194,8 +194,9 @@ def check_policy(
         for method, times in watch.times_ns.items()
     )
     uncalled = [it for it in _PLACES if hasattr(made, it) and it not in watch.times_ns]
-    for method in uncalled if worlds >= WORLDS and not findings else ():
-        findings.add("shape", f"{method} was never called", method)
+    if worlds >= WORLDS and not findings:
+        for method in uncalled:
+            findings.add("shape", f"{method} was never called", method)
     return Report(findings.name, worlds, findings.all(), costs)
 
 

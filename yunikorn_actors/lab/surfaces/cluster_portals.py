@@ -236,9 +236,10 @@ class _Heir(si.ResourceManagerCallback):
 
     def differences(self, truth: PartitionState) -> Iterator[str]:
         whose, state = self._portal.rm_id, self._state
-        for item in self.announced if self._portal.is_plain else ():
-            if item.uuid in truth.owners:
-                yield f"{item.allocation_key} is announced to {whose} once more"
+        if self._portal.is_plain:
+            for item in self.announced:
+                if item.uuid in truth.owners:
+                    yield f"{item.allocation_key} is announced to {whose} once more"
         nodes = {it: node for it, node in truth.nodes.items() if it not in self.refused}
         if nodes.keys() != state.nodes.keys():
             yield f"of {whose} it has the nodes {[*state.nodes]}, and not {[*nodes]}"

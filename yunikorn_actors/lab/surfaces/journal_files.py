@@ -378,22 +378,23 @@ class _Files:
 
     def unrefused(self) -> Iterator[str]:
         """Exchange the last record of a file for another that fits: the next file must notice."""
-        for file in self._files[:-1] if not self._is_cut else ():
-            if file.last is None:
-                continue
-            other = framed(encode(replace(file.last, at_ns=file.last.at_ns + 1)))
-            place = file.ends[-2]
-            if place + len(other) != file.ends[-1]:
-                continue
-            path = self._folder.file(ENTRIES, file.number)
-            whole = path.read_bytes()
-            path.write_bytes(whole[:place] + other)
-            try:
-                _read(self._folder)
-            except JournalError:
-                path.write_bytes(whole)
-                continue
-            yield f"file {file.number} is taken with another last record than it was left with"
+        if not self._is_cut:
+            for file in self._files[:-1]:
+                if file.last is None:
+                    continue
+                other = framed(encode(replace(file.last, at_ns=file.last.at_ns + 1)))
+                place = file.ends[-2]
+                if place + len(other) != file.ends[-1]:
+                    continue
+                path = self._folder.file(ENTRIES, file.number)
+                whole = path.read_bytes()
+                path.write_bytes(whole[:place] + other)
+                try:
+                    _read(self._folder)
+                except JournalError:
+                    path.write_bytes(whole)
+                    continue
+                yield f"file {file.number} is taken with another last record than it was left with"
 
 
 def _read(folder: Folder) -> Reading:

@@ -119,14 +119,15 @@ def take_wanted(unit: UnitOfWork, node: Node) -> None:
     awaited = unit.partition.awaited
     # An ask that came again while its node was awaited could not be judged then: only the report of
     # the node shows whether its allocation runs (see `recovery_reports`).
-    for uuid in () if awaited is None else awaited.wanted:
-        allocation = node.allocations.get(uuid)
-        if allocation is None:
-            continue
-        app = unit.state.applications[allocation.spec.application_id]
-        # It may have begun to fail since.
-        if app.state not in TAKES_NO_ASKS:
-            _take_ask(unit, app, app.asks[allocation.spec.key].spec)
+    if awaited is not None:
+        for uuid in awaited.wanted:
+            allocation = node.allocations.get(uuid)
+            if allocation is None:
+                continue
+            app = unit.state.applications[allocation.spec.application_id]
+            # It may have begun to fail since.
+            if app.state not in TAKES_NO_ASKS:
+                _take_ask(unit, app, app.asks[allocation.spec.key].spec)
 
 
 def _is_back(unit: UnitOfWork, awaited: Awaited, item: AskItem) -> bool:

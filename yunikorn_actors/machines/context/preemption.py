@@ -178,12 +178,13 @@ def _check_the_others(beneficiary: Beneficiary, decided: Decided) -> Refusal | N
             continue
         # Repeats with an earmark, and those of this decision, have their place.
         left = ask.remaining - earmarks_of(state, ask) - decided.repeats.get(spec.key, 0)
-        for node in state.nodes.values() if left > 0 else ():
-            room = _room_beside(node, decided) if is_usable(state, node, spec) else {}
-            while left > 0 and fits(spec.resource, room):
-                discharge(room, spec.resource)
-                keep(room, amount_of(spec.resource))
-                left -= 1
+        if left > 0:
+            for node in state.nodes.values():
+                room = _room_beside(node, decided) if is_usable(state, node, spec) else {}
+                while left > 0 and fits(spec.resource, room):
+                    discharge(room, spec.resource)
+                    keep(room, amount_of(spec.resource))
+                    left -= 1
         if left > 0:
             return Refusal.NODE_FULL
     return None
@@ -493,8 +494,9 @@ def preempt_together(unit: UnitOfWork, proposals: Sequence[Preempt]) -> Refusal 
     refusal = check_together(unit.state, proposals, unit.now_ns, unit.settings)
     if refusal is None:
         _admit(unit, proposals[0].beneficiary)
-    for proposal in proposals if refusal is None else ():
-        _carry_out(unit, proposal)
+    if refusal is None:
+        for proposal in proposals:
+            _carry_out(unit, proposal)
     return refusal
 
 

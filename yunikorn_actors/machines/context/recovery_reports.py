@@ -60,10 +60,11 @@ def end_unreported(unit: UnitOfWork, app: Application, ask: Ask) -> bool:
     """
     awaited = unit.partition.awaited
     ended = False
-    for allocation in [] if awaited is None else awaited.unreported(app, ask):
-        if allocation.releasing is not None:
-            end_allocation(unit, app, allocation, allocation.releasing)
-            ended = True
+    if awaited is not None:
+        for allocation in awaited.unreported(app, ask):
+            if allocation.releasing is not None:
+                end_allocation(unit, app, allocation, allocation.releasing)
+                ended = True
     return ended
 
 

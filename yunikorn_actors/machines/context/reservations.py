@@ -228,9 +228,10 @@ def drop_barred(unit: UnitOfWork) -> Steps:
             keeps_none = has_gate(unit.state, app.queue)
             # The gate of a policy may have come with the configuration: an ask that it holds back
             # cannot use a node.
-            for ask in app.asks.values() if keeps_none else ():
-                if ask.reserved and is_gated(unit.state, app, ask):
-                    drop_of_ask(unit, ask, "its leaf has a gate")
+            if keeps_none:
+                for ask in app.asks.values():
+                    if ask.reserved and is_gated(unit.state, app, ask):
+                        drop_of_ask(unit, ask, "its leaf has a gate")
             if app.task_groups:
                 drop_barred_of(unit, app)
             if app.task_groups or keeps_none:

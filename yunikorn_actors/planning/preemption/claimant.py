@@ -227,12 +227,13 @@ class Claimant:
         # Taken one after the other, and given back: each is judged with those before it gone.
         taken: list[Victim] = []
         allowed = not self.is_hopeless
-        for victim in victims if allowed else ():
-            if not self.may_be_victim(victim) or not self.may_take(victim):
-                allowed = False
-                break
-            self.take(victim)
-            taken.append(victim)
+        if allowed:
+            for victim in victims:
+                if not self.may_be_victim(victim) or not self.may_take(victim):
+                    allowed = False
+                    break
+                self.take(victim)
+                taken.append(victim)
         # When all are gone the guarantees that entitle the ask must not be exceeded.
         allowed = allowed and not self.is_above_a_guarantee()
         allowed = allowed and not (quotas and any(self.lacks_quota()))
@@ -531,10 +532,11 @@ def room_on(
             charge(room, freed(allocation) if has_devices else allocation.resource)
     # Promised room is taken off, whether it is there already or still coming.
     discharge(room, node.promised)
-    for holder, kept in node.reservations.items() if has_devices else ():
-        if kept.earmark is not None:
-            for amount in islice(promised_devices(kept), served.count(holder), None):
-                keep(room, amount)
+    if has_devices:
+        for holder, kept in node.reservations.items():
+            if kept.earmark is not None:
+                for amount in islice(promised_devices(kept), served.count(holder), None):
+                    keep(room, amount)
     return room
 
 

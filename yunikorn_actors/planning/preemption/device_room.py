@@ -58,8 +58,9 @@ def fitting(wanted: Resource, room: Resource, most: int) -> int:
 
 def keep(room: Resource, amount: int) -> None:
     """Take devices for this amount out of a room, if it has them."""
-    for device in (pick(_parts_in(room), amount) or ()) if amount > 0 else ():
-        room[f"{_PREFIX}{device}"] -= amount // number_of(amount)
+    if amount > 0:
+        for device in pick(_parts_in(room), amount) or ():
+            room[f"{_PREFIX}{device}"] -= amount // number_of(amount)
 
 
 def targets(

@@ -57,18 +57,19 @@ class Placer:
     def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
         """Try the asks whose placeholder has gone at last: its room goes to them first."""
         proposals: list[Proposal] = []
-        for ask in self._take_first() if self._model.requeue.gangs.first else ():
-            if len(proposals) >= room:
-                # No room in this plan: the debt goes on to the next one.
-                self._model.requeue.goes_first((ask.app, ask.ask.spec.key))
-            # One that lost two targets is owed two tries, and may have been placed by the first.
-            elif ask.open and not gate_of(self._model.state, ask) and not ask.app.blocked_at():
-                node = self._node_for(ask)
-                if node is not None:
-                    proposal = self._decide(ask, node)
-                    # A refusal owes the try again (see `reject`).
-                    self._in_flight[proposal.proposal_id].goes_first = True
-                    proposals.append(proposal)
+        if self._model.requeue.gangs.first:
+            for ask in self._take_first():
+                if len(proposals) >= room:
+                    # No room in this plan: the debt goes on to the next one.
+                    self._model.requeue.goes_first((ask.app, ask.ask.spec.key))
+                # One that lost two targets is owed two tries; the first may have placed it.
+                elif ask.open and not gate_of(self._model.state, ask) and not ask.app.blocked_at():
+                    node = self._node_for(ask)
+                    if node is not None:
+                        proposal = self._decide(ask, node)
+                        # A refusal owes the try again (see `reject`).
+                        self._in_flight[proposal.proposal_id].goes_first = True
+                        proposals.append(proposal)
         return proposals
 
     def _take_first(self) -> list[AskView]:

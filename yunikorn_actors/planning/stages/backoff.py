@@ -60,11 +60,12 @@ class Backoff:
 
     def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
-        for app in self._requeue.passes if room > 0 else ():
-            # In rest already, or blocked by something else: neither was held for this plan alone.
-            if app.blocked_by is self and app not in self.resting:
-                self._participants.come_back(app)
-                self._file(app)
+        if room > 0:
+            for app in self._requeue.passes:
+                # One that rests, or is blocked by something else, was not held for this plan alone.
+                if app.blocked_by is self and app not in self.resting:
+                    self._participants.come_back(app)
+                    self._file(app)
         return []
 
     def _file(self, app: AppView) -> None:

@@ -259,9 +259,10 @@ def placements_in(message: SiMessage) -> Iterator[Placement]:
 
 def graces_in(message: SiMessage) -> Iterator[Grace]:
     """Say how long each victim has to end, if its queue says so."""
-    for item in message.released if isinstance(message, si.AllocationResponse) else ():
-        if item.grace_ms:
-            yield Grace(uuid=item.uuid, milliseconds=item.grace_ms)
+    if isinstance(message, si.AllocationResponse):
+        for item in message.released:
+            if item.grace_ms:
+                yield Grace(uuid=item.uuid, milliseconds=item.grace_ms)
 
 
 def pieces(message: SiMessage) -> Iterator[tuple[SiMessage, bytes]]:

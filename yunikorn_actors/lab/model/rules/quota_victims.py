@@ -122,11 +122,12 @@ class QuotaVictims:
         def rank(it: Placed) -> tuple[Any, ...]:
             return (not _may_go(it, over), self._order(it, SURPLUS, over))
 
-        for placed in sorted(stays, key=rank) if is_gang else ():
-            rest = [it for it in left if it is not placed]
-            is_free = not placed.leaving and not placed.spec.originator
-            if is_free and units.makes_whole(app, rest):
-                parts[placed.uuid], left = SURPLUS, rest
+        if is_gang:
+            for placed in sorted(stays, key=rank):
+                rest = [it for it in left if it is not placed]
+                is_free = not placed.leaving and not placed.spec.originator
+                if is_free and units.makes_whole(app, rest):
+                    parts[placed.uuid], left = SURPLUS, rest
         return parts
 
     def _order(self, placed: Placed, part: int, over: Resource) -> tuple[Any, ...]:
