@@ -32,7 +32,7 @@ from yunikorn_actors.lab.swarm.swarm_runs import (
 )
 from yunikorn_actors.lab.swarm.world_parts import PARTS, Wanted
 
-_BASELINE_SHARE: Final = 0.25
+_BASELINE_SHARE: Final = 0.4
 """Of the time, at most."""
 
 
