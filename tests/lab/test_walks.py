@@ -11,7 +11,7 @@ pytest.importorskip("aiohttp")
 
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.front.aio import AsyncScheduler
-from yunikorn_actors.lab import sights
+from yunikorn_actors.lab import observed_run
 from yunikorn_actors.lab.baseline import seen_in
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.oracles import door_oracle, walk_oracle
@@ -144,7 +144,7 @@ def _tired(times: int) -> Callable[[Draw], Any]:
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_busy_computer_is_no_end(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """A walk that does not come to rest is walked again, and is a finding the second time."""
-    monkeypatch.setitem(sights._WALKS, 0, _tired(times))
+    monkeypatch.setitem(observed_run._WALKS, 0, _tired(times))
     seen = [it for it in seen_in(4) if it.what.startswith("at a core, ")]
     expected = "something" if times == 1 else "it does not come to rest, twice"
     assert [it.what for it in seen] == [f"at a core, {expected}"]

@@ -89,12 +89,17 @@ def made_calls(values: Values, draw: Draw) -> Iterator[tuple[str, Any]]:
         if of_name % _SHARE != chosen:
             continue
         values.draw = Draw(of_name, number)
-        for _ in range(_TIMES):
-            try:
-                args, named = values.arguments(call.function, call.of)
-            except (CannotMake, TypeError, ValueError, LookupError, AttributeError, RecursionError):
-                continue
-            yield call.name, in_words(_outcome(call.function, args, named))
+        if found := [*_outcomes(call, values)]:
+            yield call.name, found
+
+
+def _outcomes(call: _Call, values: Values) -> Iterator[str]:
+    for _ in range(_TIMES):
+        try:
+            args, named = values.arguments(call.function, call.of)
+        except (CannotMake, TypeError, ValueError, LookupError, AttributeError, RecursionError):
+            continue
+        yield in_words(_outcome(call.function, args, named))
 
 
 def in_words(value: object) -> str:
