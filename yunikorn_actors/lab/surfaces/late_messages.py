@@ -86,7 +86,9 @@ class LateMessages:
             yield f"late messages {number}, {names}", [*self._handled(sent)]
         for machine in self._machines.values():
             values.show(machine)
-        yield from made_calls(values, draw)
+        have_ended = yield from made_calls(values, draw)
+        if not have_ended:
+            return
         for address, machine in self._machines.items():
             yield f"what {address} keeps after late messages and calls", in_words(machine)
 
