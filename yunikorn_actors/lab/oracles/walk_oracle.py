@@ -5,8 +5,8 @@ every door what it sees in the process of its core (`door_oracle`), a request ov
 status that the rules give it (`http_walk`), and so has a call by gRPC (`rpc_walk`). At the
 portal of a cluster a resource manager sees what it sees at one core (`cluster_walk`). A walk whose
 packages are not installed is left out. In small partitions of their own the victims are those that
-cost least (`contest_walk`), or for a node or a quota no more than are needed (`forced_walk`): these
-are short, so there are several of them, and beside more runs.
+cost least (`guarantee_walk`), or for a node or a quota no more than needed
+(`forced_preemption_walk`): these are short, so there are several of them, and beside more runs.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """A small partition in which work has to go for a number: for a required node, or a lowered quota.
 
-As in `contest_walk`, and judged by the same pages: nobody goes that may not, nobody in vain, and
+As in `guarantee_walk`, and judged by the same pages: nobody goes that may not, nobody in vain, and
 for a node nobody of a kind that goes late where those before it would do.
 """
 

@@ -1,8 +1,8 @@
-"""What each function of the inner parts makes of values that are drawn by the types it names.
+"""Calls the functions of the inner parts with values that are drawn by the types of arguments.
 
-Worlds and `computed.py` ask few functions directly. Here each of state, planning, machines and what
-reads them is called, those of objects as well, with things of the run, things like them that are
-changed in one place, and made up ones.
+Worlds and `drawn_arguments.py` call few functions directly. Here each function and method of state,
+planning, machines and of what reads them is called: with objects of the run, with copies that are
+changed in one place, and with made up ones.
 """
 
 import inspect
